@@ -1,0 +1,246 @@
+// Owns the fold: one record and one fact give the next record and the verdict for whoever brought the fact.
+// Must never do I/O, read a clock, or throw for a fact from outside.
+
+import { deriveState, isLegalMove } from './derive-state.js';
+import type { Fact, OutsideFact, StepFact, Verdict } from './facts.js';
+import { enforceTime } from './enforce-time.js';
+import { foldRow, isBehind } from './fold-row.js';
+import { LIMITS } from './limits.js';
+import { backOffMs, clip } from './policy.js';
+import { loseHandle, needsFreshSession } from './handle.js';
+import { afterRecheck, holdOperation, releaseHold } from './hold.js';
+import type { ToolOperation } from './record.js';
+import { foldReply, settleReply } from './replies.js';
+
+export interface Folded {
+  readonly record: ToolOperation;
+  readonly verdict: Verdict;
+}
+
+/** An outcome of our own step that no course allows: a broken invariant, never a fact of the world. */
+export class IllegalTransition extends Error {
+  override readonly name = 'IllegalTransition';
+}
+
+/**
+ * Folds one fact into the record. Total for facts from outside in every state.
+ * @throws IllegalTransition only for an outcome of our own step that no course allows.
+ */
+export function apply(record: ToolOperation, fact: Fact): Folded {
+  switch (fact.kind) {
+    case 'cancelRequested':
+    case 'replyGiven':
+    case 'operatorDecided':
+    case 'interrupted':
+    case 'timePassed':
+      return applyOutside(record, fact);
+    default:
+      return { record: applyStep(record, fact), verdict: { kind: 'folded' } };
+  }
+}
+
+function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
+  switch (fact.kind) {
+    case 'cancelRequested': {
+      if (record.receipt || record.terminalObservation) return { record, verdict: { kind: 'tooLate' } };
+      if (record.cancelAsked || record.cancelGeneration > 0) {
+        return { record, verdict: { kind: 'alreadyRequested' } };
+      }
+      const asked = {
+        reason: clip(fact.reason, LIMITS.reasonChars),
+        requestedBy: fact.requestedBy,
+        at: fact.at,
+      };
+      const heard = { ...record, cancelAsked: asked };
+      // A held operation whose remote work we can name leaves its hold to be cancelled.
+      const released = heard.hold && heard.remoteReference ? releaseHold(heard, fact.at) : heard;
+      return { record: settle(released, fact.at), verdict: { kind: 'requested' } };
+    }
+    case 'replyGiven': {
+      const { record: next, verdict } = foldReply(record, fact.reply);
+      return { record: settle(next, fact.at), verdict };
+    }
+    case 'operatorDecided': {
+      if (record.state !== 'UNRESOLVED' || record.operator) return { record, verdict: { kind: 'ignored' } };
+      const operator = {
+        decision: fact.decision.kind,
+        evidence: clip(fact.evidence, LIMITS.evidenceChars),
+        decidedBy: fact.decidedBy,
+      };
+      return { record: settle({ ...record, operator }, fact.at), verdict: { kind: 'folded' } };
+    }
+    case 'interrupted':
+    case 'timePassed':
+      return { record: settle(record, fact.at), verdict: { kind: 'folded' } };
+  }
+}
+
+function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
+  if (fact.kind === 'ledgerMissing') return flagLedger(record, fact.at, fact.evidence);
+  const behind = isBehind(record, fact.row);
+  if (behind) return flagLedger(record, fact.at, behind);
+  const tookOver = fact.row.executionEpoch > record.executionEpoch;
+  const known = freeByEvidence(foldRow(record, fact.row), record, fact.at);
+  const next = settle(foldOutcome(known, record, fact), fact.at);
+  // A step that took the row over from another run may find it anywhere on its course.
+  if (!tookOver && !isLegalMove(record.state, next.state)) {
+    throw new IllegalTransition(
+      `${fact.kind} moved ${record.callNodeId} from ${record.state} to ${next.state}`,
+    );
+  }
+  return next;
+}
+
+/** Evidence that comes while held ends the hold, whichever step brought it, and overtakes a word given without it. */
+function freeByEvidence(record: ToolOperation, before: ToolOperation, at: number): ToolOperation {
+  if (!record.hold) return record;
+  const ended = record.terminalObservation !== null && before.terminalObservation === null;
+  const found = record.remoteReference !== null && before.remoteReference === null;
+  return ended || found ? { ...releaseHold(record, at), operator: null } : record;
+}
+
+/** What a step says beyond the row it returns. `before` is the record the step was chosen from. */
+function foldOutcome(
+  record: ToolOperation,
+  before: ToolOperation,
+  fact: Exclude<StepFact, { kind: 'ledgerMissing' }>,
+): ToolOperation {
+  switch (fact.kind) {
+    case 'opened':
+    case 'submitted':
+      return record;
+    case 'lookedUp':
+      return foldLookUp(record, fact);
+    case 'observed':
+      return foldObservation(record, before, fact);
+    case 'answered':
+      return settleReply(record, fact.replyToken, fact.verdict);
+    case 'cancelSent':
+      return foldCancel(record, fact);
+    case 'resultFetched':
+      return foldFetch(record, fact);
+    case 'accepted':
+      return foldAcceptance(record, fact);
+  }
+}
+
+function foldLookUp(record: ToolOperation, fact: Extract<StepFact, { kind: 'lookedUp' }>): ToolOperation {
+  const lookUps = record.lookUps + 1;
+  const gapMs = backOffMs(LIMITS.lookUpGapMs, LIMITS.lookUpGapCeilingMs, lookUps);
+  const looked = { ...record, lookUps, nextLookUpAt: fact.at + gapMs };
+  return afterRecheck(looked, fact.at, fact.finding !== 'cannotTell');
+}
+
+function foldObservation(
+  record: ToolOperation,
+  before: ToolOperation,
+  fact: Extract<StepFact, { kind: 'observed' }>,
+): ToolOperation {
+  const renewed = needsFreshSession(before) ? 1 : 0;
+  const seen: ToolOperation = {
+    ...record,
+    pollCursor: fact.cursor,
+    remoteStatus: fact.remoteStatus ?? record.remoteStatus,
+    statusMessage:
+      fact.statusMessage === null
+        ? record.statusMessage
+        : clip(fact.statusMessage, LIMITS.statusMessageChars),
+    expiresAt: fact.expiresAt ?? record.expiresAt,
+    sessionsRenewed: record.sessionsRenewed + renewed,
+  };
+  switch (fact.finding) {
+    case 'notFound':
+      return loseHandle(
+        {
+          ...seen,
+          notFoundReads: seen.notFoundReads + 1,
+          sessionLost: false,
+          nextLookAt: fact.at + LIMITS.notFoundGapMs,
+        },
+        fact.at,
+        fact.evidence ?? 'the server does not know the reference',
+      );
+    case 'sessionLost':
+      return loseHandle(
+        { ...seen, sessionLost: true, nextLookAt: null },
+        fact.at,
+        fact.evidence ?? 'the session is gone',
+      );
+    case 'violation': {
+      const violations = seen.violations + 1;
+      const flagged = { ...seen, violations, nextLookAt: fact.at + LIMITS.notFoundGapMs };
+      const evidence = fact.evidence ?? 'a reply broke the contract';
+      if (flagged.hold) return afterRecheck(flagged, fact.at, false);
+      return violations < LIMITS.violationReads || flagged.terminalObservation
+        ? flagged
+        : holdOperation(flagged, 'protocol-violation', fact.at, evidence);
+    }
+    default: {
+      const found = { ...seen, notFoundReads: 0, sessionLost: false, violations: 0, nextLookAt: null };
+      return afterRecheck(found, fact.at, fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null);
+    }
+  }
+}
+
+function foldCancel(record: ToolOperation, fact: Extract<StepFact, { kind: 'cancelSent' }>): ToolOperation {
+  if (fact.reply === 'neverSent') return record;
+  const cancelSends = record.cancelSends + 1;
+  const sent = { ...record, cancelSends };
+  if (fact.reply === 'confirmed') return { ...sent, nextCancelAt: null };
+  // Nothing was asked of the server, so nothing has to settle: the wait budget ends it.
+  if (fact.reply === 'unsupported') return { ...sent, nextCancelAt: null, settleDeadlineAt: null };
+  const settleDeadlineAt = record.settleDeadlineAt ?? fact.at + settleBudgetMs(record);
+  // An acknowledged cancel is cooperative: asking again adds nothing, the state decides.
+  if (fact.reply === 'acknowledged') return { ...sent, nextCancelAt: null, settleDeadlineAt };
+  const gapMs = backOffMs(LIMITS.cancelResendMs, LIMITS.cancelResendCeilingMs, cancelSends);
+  return { ...sent, nextCancelAt: fact.at + gapMs, settleDeadlineAt };
+}
+
+function settleBudgetMs(record: ToolOperation): number {
+  return record.policy?.settleBudgetMs ?? LIMITS.settleBudgetMs;
+}
+
+function foldFetch(record: ToolOperation, fact: Extract<StepFact, { kind: 'resultFetched' }>): ToolOperation {
+  const fetches = record.fetches + 1;
+  const tried = {
+    ...record,
+    fetches,
+    nextFetchAt: fact.at + backOffMs(LIMITS.fetchRetryMs, LIMITS.pollCeilingMs, fetches),
+  };
+  if (fact.finding !== 'lost' || record.result) return tried;
+  return holdOperation(
+    tried,
+    'result-lost',
+    fact.at,
+    fact.evidence ?? 'the server no longer holds the result',
+  );
+}
+
+function foldAcceptance(record: ToolOperation, fact: Extract<StepFact, { kind: 'accepted' }>): ToolOperation {
+  if (fact.finding === 'accepted') return record;
+  const acceptRefusals = record.acceptRefusals + 1;
+  const refused = { ...record, acceptRefusals };
+  if (acceptRefusals < LIMITS.acceptRefusals) return refused;
+  // The word that led here is void, and a new hold begins: nobody retries without end.
+  return holdOperation(
+    { ...releaseHold(refused, fact.at), operator: null },
+    'acceptance-refused',
+    fact.at,
+    fact.evidence ?? 'the store holds other facts',
+  );
+}
+
+function flagLedger(record: ToolOperation, at: number, evidence: string): ToolOperation {
+  if (record.receipt) return record;
+  const flagged = {
+    ...record,
+    ledgerBehind: record.ledgerBehind ?? { at, evidence: clip(evidence, LIMITS.evidenceChars) },
+  };
+  return { ...flagged, state: deriveState(flagged) };
+}
+
+/** Lets every rule of time and policy speak, then reads the state off the facts. */
+function settle(record: ToolOperation, at: number): ToolOperation {
+  const timed = enforceTime({ ...record, state: deriveState(record) }, at);
+  return { ...timed, state: deriveState(timed) };
+}

@@ -1,0 +1,154 @@
+// Owns which end an operation has, and how its receipt is built from the row.
+// Must never be called for a row whose end is not proved: `decideEnd` gives null and nothing is accepted.
+
+import { RECEIPT_SCHEMA, type Outcome, type TerminalState } from './names.js';
+import { isAbsenceProved, mayHaveBeenSent, unsettledLegs } from './policy.js';
+import type { PollCursor } from './facts.js';
+import type { Receipt } from './receipt.js';
+import type { FailureKind } from './names.js';
+import type { RowSnapshot } from './row.js';
+
+export interface End {
+  readonly state: TerminalState;
+  readonly outcome: Outcome;
+  readonly failureKind: FailureKind | null;
+  readonly evidence: string;
+}
+
+export interface OperatorWord {
+  readonly decision: 'neverCreated' | 'close';
+  readonly evidence: string;
+  readonly decidedBy: string;
+}
+
+/** The end that the row proves, or null. An operator's word counts only where nothing is proved. */
+export function decideEnd(row: RowSnapshot, operator: OperatorWord | null): End | null {
+  const seen = row.terminalObservation;
+  if (seen?.remoteStatus === 'cancelled') {
+    return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence: seen.evidence };
+  }
+  if (seen && row.result) return endWithResult(row, seen.remoteStatus, seen.evidence);
+  if (operator) return endByOperator(operator);
+  if (row.rejection) {
+    return { state: 'REJECTED', outcome: 'rejected', failureKind: null, evidence: row.rejection.code };
+  }
+  const nothingRuns = !row.remoteReference && (unsettledLegs(row.legs).length === 0 || isAbsenceProved(row));
+  if (row.cancelGeneration > 0 && !seen && nothingRuns) {
+    return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence: 'never sent' };
+  }
+  return null;
+}
+
+function endWithResult(row: RowSnapshot, remoteStatus: string, evidence: string): End {
+  const isFailure = remoteStatus === 'failed' || row.result?.isToolError || row.result?.isProtocolError;
+  if (!isFailure) return { state: 'ACCEPTED', outcome: 'completed', failureKind: null, evidence };
+  const failureKind = row.result?.isProtocolError ? 'protocol' : 'tool';
+  return { state: 'ACCEPTED', outcome: 'failed', failureKind, evidence };
+}
+
+function endByOperator(operator: OperatorWord): End {
+  const evidence = `operator ${operator.decidedBy}: ${operator.evidence}`;
+  return operator.decision === 'neverCreated'
+    ? { state: 'REJECTED', outcome: 'rejected', failureKind: null, evidence }
+    : { state: 'ACCEPTED', outcome: 'unresolved', failureKind: null, evidence };
+}
+
+/** What the run knows of the course and the row does not. */
+export interface Course {
+  readonly cursor: PollCursor;
+  readonly remoteStatus: string | null;
+  readonly statusMessage: string | null;
+  readonly reason: string | null;
+}
+
+export function buildReceipt(row: RowSnapshot, end: End, course: Course, acceptedAt: number): Receipt {
+  const hasPayload = end.outcome === 'completed' || end.outcome === 'failed';
+  return {
+    schema: RECEIPT_SCHEMA,
+    callNodeId: row.callNodeId,
+    requestDigest: row.requestDigest,
+    server: row.server,
+    tool: row.tool,
+    toolVersion: row.toolVersion,
+    descriptorDigest: row.descriptorDigest,
+    adapter: row.adapter,
+    submissionPolicy: row.submissionPolicy,
+    remoteReference: row.remoteReference,
+    submissionLegs: row.legs,
+    state: end.state,
+    outcome: end.outcome,
+    failureKind: end.failureKind,
+    result: hasPayload ? row.result : null,
+    auditResult: hasPayload ? null : row.result,
+    cancelGeneration: row.cancelGeneration,
+    executionEpoch: row.executionEpoch,
+    createdAt: row.createdAt,
+    observedAt: row.terminalObservation?.observedAt ?? null,
+    acceptedAt,
+    remoteSaid: {
+      remoteStatus: row.terminalObservation?.remoteStatus ?? course.remoteStatus,
+      statusMessage: row.terminalObservation?.statusMessage ?? course.statusMessage,
+    },
+    transport: {
+      observations: course.cursor.observationCount,
+      transientFaults: course.cursor.transientFaults,
+    },
+    decision: { evidence: end.evidence, reason: row.rejection?.message ?? row.cancelReason ?? course.reason },
+    effects: owesReconciliation(row, end) ? 'EFFECT_RECONCILIATION_REQUIRED' : 'none-owed',
+  };
+}
+
+/** Bytes may have been sent, nothing was accepted, and the tool is not declared free of side effects. */
+function owesReconciliation(row: RowSnapshot, end: End): boolean {
+  if (end.outcome !== 'cancelled' && end.outcome !== 'unresolved') return false;
+  return row.policy.sideEffects !== 'none' && row.legs.some(mayHaveBeenSent);
+}
+
+/** The eight facts that the run presents and the store matches before it writes the receipt (promise 2). */
+export interface Presented {
+  readonly callNodeId: string;
+  readonly requestDigest: string;
+  readonly remoteId: string | null;
+  readonly toolVersion: string | null;
+  readonly executionEpoch: number;
+  readonly cancelGeneration: number;
+  readonly terminalStatus: string | null;
+  readonly resultDigest: string | null;
+}
+
+export const PRESENTED_FACTS = [
+  'callNodeId',
+  'requestDigest',
+  'remoteId',
+  'toolVersion',
+  'executionEpoch',
+  'cancelGeneration',
+  'terminalStatus',
+  'resultDigest',
+] as const satisfies readonly (keyof Presented)[];
+
+/** A row or a record: both hold the eight facts. */
+export type Presentable = Pick<
+  RowSnapshot,
+  | 'callNodeId'
+  | 'requestDigest'
+  | 'remoteReference'
+  | 'toolVersion'
+  | 'executionEpoch'
+  | 'cancelGeneration'
+  | 'terminalObservation'
+  | 'result'
+>;
+
+export function presentedBy(row: Presentable): Presented {
+  return {
+    callNodeId: row.callNodeId,
+    requestDigest: row.requestDigest,
+    remoteId: row.remoteReference?.remoteId ?? null,
+    toolVersion: row.toolVersion,
+    executionEpoch: row.executionEpoch,
+    cancelGeneration: row.cancelGeneration,
+    terminalStatus: row.terminalObservation?.remoteStatus ?? null,
+    resultDigest: row.result?.digest ?? null,
+  };
+}

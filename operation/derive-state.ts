@@ -1,0 +1,79 @@
+// Owns the one reading of a record's state, and which moves between states are a legal course.
+// Must never change a record.
+
+import type { OperationState } from './names.js';
+import { isAbsenceProved, openRounds, unsettledLegs } from './policy.js';
+import type { ToolOperation } from './record.js';
+
+/** The state follows from the facts; it is never set by hand. The order of the questions is the order of authority. */
+export function deriveState(record: Omit<ToolOperation, 'state'>): OperationState {
+  if (record.receipt) return record.receipt.state;
+  if (record.ledgerBehind) return 'SUBMISSION_UNKNOWN';
+  if (record.hold) return 'UNRESOLVED';
+  if (record.terminalObservation) return endingState(record);
+  if (record.remoteReference) {
+    if (record.cancelAsked || record.cancelGeneration > 0) return 'CANCEL_REQUESTED';
+    return openRounds(record.rounds).length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
+  }
+  if (unsettledLegs(record.submissionLegs).length === 0) return 'SUBMITTING';
+  const absent = { legs: record.submissionLegs, provedAbsentAtLeg: record.provedAbsentAtLeg };
+  return isAbsenceProved(absent) ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+}
+
+function endingState(record: Omit<ToolOperation, 'state'>): OperationState {
+  if (record.terminalObservation?.remoteStatus === 'cancelled') return 'TERMINAL_OBSERVED';
+  return record.result || record.fetches > 0 ? 'FETCHING_RESULT' : 'TERMINAL_OBSERVED';
+}
+
+/** DESIGN section 4, plus `stay`. UNRESOLVED and LedgerBehind (SUBMISSION_UNKNOWN) are open to every state that is not an end. */
+export const TRANSITIONS: Readonly<Record<OperationState, readonly OperationState[]>> = {
+  SUBMITTING: [
+    'WORKING',
+    'INPUT_REQUIRED',
+    'TERMINAL_OBSERVED',
+    'REJECTED',
+    'SUBMISSION_UNKNOWN',
+    'CANCELLED_ACCEPTED',
+    'UNRESOLVED',
+  ],
+  SUBMISSION_UNKNOWN: ['WORKING', 'INPUT_REQUIRED', 'TERMINAL_OBSERVED', 'NOT_FOUND_SAFE', 'UNRESOLVED'],
+  NOT_FOUND_SAFE: ['SUBMITTING', 'CANCELLED_ACCEPTED', 'REJECTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  WORKING: ['INPUT_REQUIRED', 'CANCEL_REQUESTED', 'TERMINAL_OBSERVED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  INPUT_REQUIRED: ['WORKING', 'CANCEL_REQUESTED', 'TERMINAL_OBSERVED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  CANCEL_REQUESTED: ['TERMINAL_OBSERVED', 'CANCELLED_ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  TERMINAL_OBSERVED: ['FETCHING_RESULT', 'CANCELLED_ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  FETCHING_RESULT: ['ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  UNRESOLVED: [
+    'WORKING',
+    'INPUT_REQUIRED',
+    'TERMINAL_OBSERVED',
+    'NOT_FOUND_SAFE',
+    'CANCEL_REQUESTED',
+    'ACCEPTED',
+    'REJECTED',
+    'SUBMISSION_UNKNOWN',
+  ],
+  ACCEPTED: [],
+  CANCELLED_ACCEPTED: [],
+  REJECTED: [],
+};
+
+/** States a single fact may pass through on its way, because it carries more than one piece of news. */
+const PASSED_THROUGH: readonly OperationState[] = [
+  'SUBMITTING',
+  'WORKING',
+  'NOT_FOUND_SAFE',
+  'TERMINAL_OBSERVED',
+];
+
+/** A fact may carry several pieces of news (sent again, answered at once, already fetched): each move must be legal. */
+export function isLegalMove(from: OperationState, to: OperationState): boolean {
+  if (from === to) return true;
+  // A set is walked in order of insertion, and also over what is added meanwhile.
+  const passed = new Set<OperationState>([from]);
+  for (const state of passed) {
+    if (TRANSITIONS[state].includes(to)) return true;
+    for (const next of TRANSITIONS[state]) if (PASSED_THROUGH.includes(next)) passed.add(next);
+  }
+  return false;
+}

@@ -1,0 +1,98 @@
+// Owns what time and policy do to a record without any news: budgets, deadlines, standing decisions.
+// Must never be called but from the fold; `at` is the time of the fact being folded.
+
+import { LIMITS } from './limits.js';
+import { openRounds, waitDeadlineAt } from './policy.js';
+import type { ToolOperation } from './record.js';
+import { holdOperation } from './hold.js';
+import { closeWaitingReplies } from './replies.js';
+
+export function enforceTime(record: ToolOperation, at: number): ToolOperation {
+  return closeWaitingReplies(enforceState(record, at));
+}
+
+function enforceState(record: ToolOperation, at: number): ToolOperation {
+  switch (record.state) {
+    case 'SUBMISSION_UNKNOWN':
+      return enforceUnknown(record, at);
+    case 'WORKING':
+      return isPast(waitDeadlineAt(record), at) ? askCancel(record, at, 'wait-budget') : record;
+    case 'INPUT_REQUIRED':
+      return openRounds(record.rounds).some((round) => at >= round.deadlineAt)
+        ? askCancel(record, at, 'input-deadline')
+        : record;
+    case 'CANCEL_REQUESTED':
+      return enforceCancel(record, at);
+    case 'TERMINAL_OBSERVED':
+    case 'FETCHING_RESULT':
+      return enforceFetch(record, at);
+    case 'UNRESOLVED':
+      return enforceHold(record, at);
+    default:
+      return record;
+  }
+}
+
+function isPast(deadlineAt: number | null, at: number): boolean {
+  return deadlineAt !== null && at >= deadlineAt;
+}
+
+function askCancel(record: ToolOperation, at: number, reason: string): ToolOperation {
+  return { ...record, cancelAsked: { reason, requestedBy: 'executor', at } };
+}
+
+/** SUBMISSION_UNKNOWN: hold at once where nothing can be looked up or sent again, else at the look-up deadline. */
+function enforceUnknown(record: ToolOperation, at: number): ToolOperation {
+  if (record.ledgerBehind) return record;
+  const lastLeg = record.submissionLegs.at(-1);
+  const evidence = lastLeg?.detail ?? 'nobody knows whether the submission arrived';
+  if (record.submissionPolicy === 'at-most-once' || record.submissionPolicy === null) {
+    return holdOperation(record, 'ambiguous-submission', at, evidence);
+  }
+  // A raised generation bars every further claim, so sending again looks nothing up any more.
+  if (record.submissionPolicy !== 'session-list' && record.cancelGeneration > 0) {
+    return holdOperation(record, 'ambiguous-submission', at, evidence);
+  }
+  if (record.submissionPolicy === 'repeatable') {
+    const spent = record.submissionLegs.length >= LIMITS.submissionLegs || record.cancelAsked !== null;
+    if (spent) return holdOperation(record, 'ambiguous-submission', at, evidence);
+  }
+  const budgetMs = record.policy?.lookUpBudgetMs ?? LIMITS.lookUpBudgetMs;
+  const lookUpDeadlineAt = record.lookUpDeadlineAt ?? at + budgetMs;
+  const dated = { ...record, lookUpDeadlineAt };
+  return at >= lookUpDeadlineAt ? holdOperation(dated, 'look-up-deadline', at, evidence) : dated;
+}
+
+function enforceCancel(record: ToolOperation, at: number): ToolOperation {
+  if (record.settleDeadlineAt !== null && at >= record.settleDeadlineAt) {
+    return holdOperation(
+      record,
+      'cancel-never-settled',
+      at,
+      `cancel ${record.cancelDelivery}, still ${record.remoteStatus}`,
+    );
+  }
+  if (record.cancelDelivery === 'unsupported' && isPast(waitDeadlineAt(record), at)) {
+    return holdOperation(record, 'wait-budget', at, 'the wait budget is spent and the server cannot cancel');
+  }
+  return record;
+}
+
+/** A result not fetched within its budget is lost for us: never success (promise 3). */
+function enforceFetch(record: ToolOperation, at: number): ToolOperation {
+  if (record.terminalObservation?.remoteStatus === 'cancelled' || record.result) return record;
+  const budgetMs = record.policy?.fetchBudgetMs ?? LIMITS.fetchBudgetMs;
+  const fetchDeadlineAt = record.fetchDeadlineAt ?? at + budgetMs;
+  const dated = { ...record, fetchDeadlineAt };
+  return at >= fetchDeadlineAt
+    ? holdOperation(dated, 'result-lost', at, 'the fetch budget is spent without a whole result')
+    : dated;
+}
+
+function enforceHold(record: ToolOperation, at: number): ToolOperation {
+  const rule = record.policy?.onUnresolved;
+  if (!record.hold || record.operator || rule?.kind !== 'closeAfter') return record;
+  if (at < record.hold.sinceAt + rule.afterMs) return record;
+  const evidence = `standing decision of the configuration: close after ${rule.afterMs} ms`;
+  return { ...record, operator: { decision: 'close', evidence, decidedBy: 'onUnresolved' } };
+}

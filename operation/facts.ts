@@ -1,0 +1,133 @@
+// Owns every fact that can enter the fold, and every verdict the fold can give.
+// Must never decide anything: apply.ts does.
+
+import type { InputAction, RowSnapshot } from './row.js';
+import type { JsonValue } from './json.js';
+
+/** Where a poll stands; lives in heartbeat details while polling and is folded in when observe ends. */
+export interface PollCursor {
+  readonly observationCount: number;
+  readonly transientFaults: number;
+  readonly lastIntervalMs: number | null;
+  readonly nextPollNotBeforeAt: number | null;
+}
+
+export type ObserveFinding =
+  | 'terminal' // the row holds the terminal observation (and maybe the result)
+  | 'inputRequired' // the row holds a new open round
+  | 'roundClosed' // every round the step was given is over, by reply or by the server
+  | 'notFound' // the server says it does not know the reference
+  | 'sessionLost' // the session is gone
+  | 'violation' // the reply breaks the contract
+  | 'deadlinePassed'; // a deadline of the step's input passed with nothing new
+
+export type LookUpFinding = 'found' | 'provedAbsent' | 'cannotTell';
+export type CancelReply = 'confirmed' | 'acknowledged' | 'refused' | 'unsupported' | 'lost' | 'neverSent';
+export type FetchFinding = 'stored' | 'notYet' | 'lost';
+export type AcceptFinding = 'accepted' | 'refused';
+
+/** Verdicts on a reply. The first four come from the row; `waiting` means the delivery is under way. */
+export type ReplyVerdict =
+  | { readonly kind: 'applied' }
+  | { readonly kind: 'duplicate' }
+  | { readonly kind: 'alreadyAnswered'; readonly whenAt: number }
+  | { readonly kind: 'roundClosed' }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export type CancelVerdict =
+  | { readonly kind: 'requested' }
+  | { readonly kind: 'alreadyRequested' }
+  | { readonly kind: 'tooLate' };
+
+export interface ReplyMail {
+  readonly roundId: string;
+  readonly replyDigest: string;
+  /** Unique per message: tells a retried delivery from a second delivery. */
+  readonly replyToken: string;
+  readonly action: InputAction;
+  readonly content: JsonValue;
+}
+
+/** Outcomes of our own steps. All carry the row as the store holds it. */
+export type StepFact =
+  | { readonly kind: 'opened'; readonly at: number; readonly row: RowSnapshot }
+  | { readonly kind: 'submitted'; readonly at: number; readonly row: RowSnapshot }
+  | {
+      readonly kind: 'lookedUp';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly finding: LookUpFinding;
+      readonly evidence: string | null;
+    }
+  | {
+      readonly kind: 'observed';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly finding: ObserveFinding;
+      readonly cursor: PollCursor;
+      readonly remoteStatus: string | null;
+      readonly statusMessage: string | null;
+      readonly expiresAt: number | null;
+      readonly evidence: string | null;
+    }
+  | {
+      readonly kind: 'answered';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly replyToken: string;
+      readonly verdict: ReplyVerdict;
+    }
+  | {
+      readonly kind: 'cancelSent';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly reply: CancelReply;
+    }
+  | {
+      readonly kind: 'resultFetched';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly finding: FetchFinding;
+      readonly evidence: string | null;
+    }
+  | {
+      readonly kind: 'accepted';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      readonly finding: AcceptFinding;
+      readonly evidence: string | null;
+    }
+  /** The row of a run that is not new is gone (a restored backup): LedgerBehind. */
+  | { readonly kind: 'ledgerMissing'; readonly at: number; readonly evidence: string };
+
+export type OperatorDecision = { readonly kind: 'neverCreated' } | { readonly kind: 'close' };
+
+/** Facts from outside, and the two the engine makes for us: `apply` is total for them in every state. */
+export type OutsideFact =
+  | {
+      readonly kind: 'cancelRequested';
+      readonly at: number;
+      readonly reason: string;
+      readonly requestedBy: string;
+    }
+  | { readonly kind: 'replyGiven'; readonly at: number; readonly reply: ReplyMail }
+  | {
+      readonly kind: 'operatorDecided';
+      readonly at: number;
+      readonly decision: OperatorDecision;
+      readonly evidence: string;
+      readonly decidedBy: string;
+    }
+  /** An interruptible step ended without an outcome because something more urgent came. */
+  | { readonly kind: 'interrupted'; readonly at: number }
+  | { readonly kind: 'timePassed'; readonly at: number };
+
+export type Fact = StepFact | OutsideFact;
+
+/** What the sender of a fact is told. `folded` for our own steps. */
+export type Verdict =
+  | { readonly kind: 'folded' }
+  | { readonly kind: 'waiting' }
+  | { readonly kind: 'ignored' }
+  | ReplyVerdict
+  | CancelVerdict;

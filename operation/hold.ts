@@ -1,0 +1,48 @@
+// Owns UNRESOLVED: how an operation comes to be held, looks again, and is released.
+// Must never end an operation; only evidence or an operator does.
+
+import { LIMITS } from './limits.js';
+import { backOffMs, clip } from './policy.js';
+import type { Hold, HoldReason, ToolOperation } from './record.js';
+
+/** Looking again can help only where there is something to look at. */
+const RECHECKABLE: readonly HoldReason[] = [
+  'handle-lost',
+  'cancel-never-settled',
+  'wait-budget',
+  'protocol-violation',
+];
+
+export function holdOperation(
+  record: ToolOperation,
+  reason: HoldReason,
+  at: number,
+  evidence: string,
+): ToolOperation {
+  if (record.hold) return afterRecheck(record, at, false);
+  const nextRecheckAt = RECHECKABLE.includes(reason) ? at + LIMITS.recheckGapMs : null;
+  const hold: Hold = {
+    reason,
+    sinceAt: at,
+    evidence: clip(evidence, LIMITS.evidenceChars),
+    rechecks: 0,
+    nextRecheckAt,
+  };
+  return { ...record, hold };
+}
+
+export function releaseHold(record: ToolOperation, at: number): ToolOperation {
+  if (!record.hold) return record;
+  return { ...record, hold: null, heldMs: record.heldMs + Math.max(0, at - record.hold.sinceAt) };
+}
+
+/** A look taken while held: news of an end releases the hold, anything else waits for the next look. */
+export function afterRecheck(record: ToolOperation, at: number, sawSomething: boolean): ToolOperation {
+  const hold = record.hold;
+  if (!hold) return record;
+  const isNews = sawSomething && (record.terminalObservation !== null || hold.reason === 'handle-lost');
+  if (isNews) return releaseHold(record, at);
+  const rechecks = hold.rechecks + 1;
+  const gapMs = backOffMs(LIMITS.recheckGapMs, LIMITS.recheckCeilingMs, rechecks + 1);
+  return { ...record, hold: { ...hold, rechecks, nextRecheckAt: at + gapMs } };
+}

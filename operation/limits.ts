@@ -1,0 +1,70 @@
+// Owns every number that bounds an operation: sizes in bytes, budgets and intervals in ms.
+// Must never read a clock; deadlines are absolute times computed from the record by policy.ts.
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+
+export const LIMITS = {
+  // sizes
+  callNodeIdChars: 200,
+  argumentsBytes: 256 * 1024,
+  replyBytes: 64 * 1024,
+  questionBytes: 32 * 1024,
+  schemaDepth: 16,
+  schemaPatternChars: 256,
+  inlineResultBytes: 64 * 1024,
+  storedResultBytes: 64 * 1024 * 1024,
+  wireReplyBytes: 64 * 1024 * 1024,
+  wireJsonDepth: 512,
+  evidenceChars: 400,
+  statusMessageChars: 300,
+  failureMessageChars: 480,
+  reasonChars: 300,
+  uiSummaryChars: 180,
+  uiDetailsChars: 8_000,
+  fairnessKeyBytes: 64,
+
+  // budgets (ms)
+  waitBudgetMs: 24 * HOUR_MS,
+  submitBudgetMs: 5 * MINUTE_MS,
+  lookUpBudgetMs: 10 * MINUTE_MS,
+  settleBudgetMs: 10 * MINUTE_MS,
+  fetchBudgetMs: 10 * MINUTE_MS,
+  inputBudgetMs: 24 * HOUR_MS,
+  synchronousBoundMs: 60 * SECOND_MS,
+
+  // pace (ms)
+  pollFloorMs: 1 * SECOND_MS,
+  pollCeilingMs: 5 * MINUTE_MS,
+  pollDefaultMs: 5 * SECOND_MS,
+  pollJitterShare: 0.1,
+  inputPollMs: 15 * SECOND_MS,
+  lookUpGapMs: 2 * SECOND_MS,
+  lookUpGapCeilingMs: 60 * SECOND_MS,
+  cancelResendMs: 2 * SECOND_MS,
+  cancelResendCeilingMs: 2 * MINUTE_MS,
+  fetchRetryMs: 2 * SECOND_MS,
+  submitRetryMs: 2 * SECOND_MS,
+  notFoundGapMs: 3 * SECOND_MS,
+  recheckGapMs: 10 * MINUTE_MS,
+  recheckCeilingMs: 6 * HOUR_MS,
+  retryAfterCeilingMs: 1 * HOUR_MS,
+
+  // one request on the wire (ms)
+  requestTimeoutMs: 30 * SECOND_MS,
+  connectTimeoutMs: 10 * SECOND_MS,
+  cancelTimeoutMs: 30 * SECOND_MS,
+  releaseTimeoutMs: 2 * SECOND_MS,
+
+  // engine (ms)
+  heartbeatMs: 700,
+  heartbeatTimeoutMs: 2 * SECOND_MS,
+  stickyTimeoutMs: 1 * SECOND_MS,
+
+  // counts
+  submissionLegs: 3,
+  notFoundReads: 3,
+  acceptRefusals: 3,
+  violationReads: 3,
+} as const;

@@ -1,0 +1,110 @@
+// Owns every name the outside can see: states, outcomes, contracts, messages, queues, search attributes.
+// Must never hold a rule; rules live in apply.ts, next-step.ts and policy.ts.
+
+export const WORKFLOW_TYPE = 'toolOperation';
+export const RECORD_SCHEMA = 'toolOperation.v1';
+export const RECEIPT_SCHEMA = 'terminalReceipt.v1';
+export const VIEW_SCHEMA = 'operationView.v1';
+
+export const OPERATION_STATES = [
+  'SUBMITTING',
+  'SUBMISSION_UNKNOWN',
+  'NOT_FOUND_SAFE',
+  'WORKING',
+  'INPUT_REQUIRED',
+  'CANCEL_REQUESTED',
+  'TERMINAL_OBSERVED',
+  'FETCHING_RESULT',
+  'UNRESOLVED',
+  'ACCEPTED',
+  'CANCELLED_ACCEPTED',
+  'REJECTED',
+] as const;
+export type OperationState = (typeof OPERATION_STATES)[number];
+
+export const TERMINAL_STATES = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'] as const;
+export type TerminalState = (typeof TERMINAL_STATES)[number];
+
+export const OUTCOMES = ['completed', 'failed', 'cancelled', 'rejected', 'unresolved'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** `tool`: the tool itself said it failed (`isError`); `protocol`: the far side answered a protocol error. */
+export type FailureKind = 'tool' | 'protocol';
+
+/** Wire contracts; an operation is pinned to one when it is submitted. */
+export const ADAPTERS = ['mcp/2025-11-25', 'synchronous'] as const;
+export type AdapterName = (typeof ADAPTERS)[number];
+
+/** How a submission may be repeated or looked up after an ambiguous send (DESIGN section 5). */
+export const SUBMISSION_POLICIES = [
+  'key-argument',
+  'key-meta',
+  'session-list',
+  'repeatable',
+  'at-most-once',
+] as const;
+export type SubmissionPolicyName = (typeof SUBMISSION_POLICIES)[number];
+
+export const ACTIVITIES = {
+  open: 'open',
+  submit: 'submit',
+  lookUp: 'lookUp',
+  observe: 'observe',
+  answer: 'deliverAnswer',
+  cancel: 'sendCancel',
+  fetchResult: 'fetchResult',
+  accept: 'acceptTerminal',
+} as const;
+
+export const MESSAGES = {
+  answerUpdate: 'answer',
+  answerSignal: 'answerOperation',
+  cancelSignal: 'cancelOperation',
+  operatorSignal: 'decideOperation',
+  operationQuery: 'operation',
+} as const;
+
+export const SEARCH_ATTRIBUTES = [
+  'ToolServer',
+  'ToolName',
+  'OperationState',
+  'OperationOutcome',
+  'ProtocolAdapter',
+] as const;
+export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
+
+export const DEFAULT_TASK_QUEUE = 'durable-tool-calls';
+
+/** Polls have their own queue: its rate limits must not hold up submits, cancels or answers. */
+export function pollQueueOf(taskQueue: string): string {
+  return `${taskQueue}-poll`;
+}
+
+export function workflowIdOf(callNodeId: string): string {
+  return `tool-operation/${callNodeId}`;
+}
+
+/** Named places where a test may kill the process (crash windows of the step bodies). */
+export const SEAMS = [
+  'submit:before-claim',
+  'submit:after-claim',
+  'submit:after-send',
+  'submit:after-reply',
+  'submit:after-commit',
+  'lookUp:after-found',
+  'observe:after-reply',
+  'observe:question-read',
+  'observe:question-stored',
+  'observe:result-fetched',
+  'answer:after-record',
+  'answer:after-send',
+  'answer:after-commit',
+  'cancel:after-raise',
+  'cancel:after-send',
+  'cancel:after-commit',
+  'fetchResult:after-reply',
+  'fetchResult:after-commit',
+  'accept:before-commit',
+  'accept:after-commit',
+] as const;
+export type SeamName = (typeof SEAMS)[number];

@@ -1,0 +1,146 @@
+// Owns the choice of the next step from a record and the time.
+// Must never depend on anything but its two arguments; the workflow performs, the fold decides.
+
+import { needsFreshSession } from './handle.js';
+import type { ReplyMail } from './facts.js';
+import { openRounds, waitDeadlineAt } from './policy.js';
+import type { ToolOperation } from './record.js';
+
+export interface ObserveStep {
+  /** `askHuman` is an observation that goes on, slowly, while people are asked. */
+  readonly kind: 'observe' | 'askHuman';
+  readonly openRoundIds: readonly string[];
+  /** Absolute: end of the step when nothing new was seen. */
+  readonly deadlineAt: number | null;
+  /** Absolute: no look before. */
+  readonly notBeforeAt: number | null;
+  readonly freshSession: boolean;
+  /** A single look, whatever it shows. */
+  readonly once: boolean;
+}
+
+export type Step =
+  | { readonly kind: 'open' }
+  | { readonly kind: 'submit'; readonly deadlineAt: number }
+  | { readonly kind: 'lookUp'; readonly notBeforeAt: number | null }
+  | ObserveStep
+  | { readonly kind: 'answer'; readonly reply: ReplyMail }
+  | { readonly kind: 'cancel'; readonly reason: string }
+  | { readonly kind: 'fetchResult'; readonly notBeforeAt: number | null }
+  | { readonly kind: 'accept' }
+  | { readonly kind: 'awaitOperator'; readonly untilAt: number | null }
+  | { readonly kind: 'done' };
+
+/** The next step of an operation. `nowMs` is the workflow's clock. */
+export function nextStep(record: ToolOperation, nowMs: number): Step {
+  switch (record.state) {
+    case 'SUBMITTING':
+    case 'NOT_FOUND_SAFE':
+      return stepBeforeSending(record, nowMs);
+    case 'SUBMISSION_UNKNOWN':
+      return stepWhileUnknown(record, nowMs);
+    case 'WORKING':
+      return observeStep(record, waitDeadlineAt(record));
+    case 'INPUT_REQUIRED':
+      return stepWhileAsked(record);
+    case 'CANCEL_REQUESTED':
+      return stepWhileCancelling(record, nowMs);
+    case 'TERMINAL_OBSERVED':
+    case 'FETCHING_RESULT':
+      return isReadyToAccept(record)
+        ? { kind: 'accept' }
+        : { kind: 'fetchResult', notBeforeAt: record.nextFetchAt };
+    case 'UNRESOLVED':
+      return stepWhileHeld(record, nowMs);
+    case 'ACCEPTED':
+    case 'CANCELLED_ACCEPTED':
+    case 'REJECTED':
+      return { kind: 'done' };
+  }
+}
+
+function isReadyToAccept(record: ToolOperation): boolean {
+  return record.terminalObservation?.remoteStatus === 'cancelled' || record.result !== null;
+}
+
+function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
+  if (record.executionEpoch === 0 || !record.policy) return { kind: 'open' };
+  if (record.rejection) return { kind: 'accept' };
+  if (record.cancelGeneration > 0) return { kind: 'accept' };
+  // Never submit in order to cancel: the raised generation also bars every zombie's claim.
+  if (record.cancelAsked) return { kind: 'cancel', reason: record.cancelAsked.reason };
+  const fromAt = record.state === 'SUBMITTING' ? record.createdAt : nowMs;
+  return { kind: 'submit', deadlineAt: fromAt + record.policy.submitBudgetMs };
+}
+
+function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
+  if (record.ledgerBehind) return { kind: 'awaitOperator', untilAt: null };
+  switch (record.submissionPolicy) {
+    case 'key-argument':
+    case 'key-meta':
+    case 'repeatable':
+      // The same key again is the look-up; a repeatable tool is simply sent again.
+      return { kind: 'submit', deadlineAt: record.lookUpDeadlineAt ?? nowMs };
+    default:
+      return { kind: 'lookUp', notBeforeAt: record.nextLookUpAt };
+  }
+}
+
+function observeStep(record: ToolOperation, deadlineAt: number | null): ObserveStep {
+  return {
+    kind: 'observe',
+    openRoundIds: [],
+    deadlineAt,
+    notBeforeAt: record.nextLookAt,
+    freshSession: needsFreshSession(record),
+    once: false,
+  };
+}
+
+function stepWhileAsked(record: ToolOperation): Step {
+  const rounds = openRounds(record.rounds);
+  const reply = record.waitingReplies.find((waiting) =>
+    rounds.some((round) => round.roundId === waiting.roundId),
+  );
+  if (reply) return { kind: 'answer', reply };
+  const deadlineAt = Math.min(...rounds.map((round) => round.deadlineAt));
+  return {
+    ...observeStep(record, deadlineAt),
+    kind: 'askHuman',
+    openRoundIds: rounds.map((round) => round.roundId),
+  };
+}
+
+function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
+  const reason = record.cancelAsked?.reason ?? record.cancelReason ?? 'cancelled';
+  if (record.cancelGeneration === 0 || record.cancelDelivery === 'unsent') return { kind: 'cancel', reason };
+  // A run that adopted a raised generation sends once itself: its reply starts this run's settle budget.
+  if (record.cancelSends === 0 && record.cancelDelivery !== 'unsupported') return { kind: 'cancel', reason };
+  if (record.nextCancelAt !== null && nowMs >= record.nextCancelAt) return { kind: 'cancel', reason };
+  if (record.cancelDelivery === 'unsupported') return observeStep(record, waitDeadlineAt(record));
+  return observeStep(record, earliest(record.nextCancelAt, record.settleDeadlineAt));
+}
+
+function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
+  if (record.operator) return { kind: 'accept' };
+  const recheckAt = record.hold?.nextRecheckAt ?? null;
+  if (recheckAt !== null && nowMs >= recheckAt && record.remoteReference) {
+    return {
+      ...observeStep(record, null),
+      notBeforeAt: null,
+      freshSession: record.hold?.reason === 'handle-lost' || record.sessionLost || needsFreshSession(record),
+      once: true,
+    };
+  }
+  return { kind: 'awaitOperator', untilAt: earliest(recheckAt, closesAt(record)) };
+}
+
+function closesAt(record: ToolOperation): number | null {
+  const rule = record.policy?.onUnresolved;
+  return record.hold && rule?.kind === 'closeAfter' ? record.hold.sinceAt + rule.afterMs : null;
+}
+
+function earliest(a: number | null, b: number | null): number | null {
+  if (a === null) return b;
+  return b === null ? a : Math.min(a, b);
+}

@@ -1,0 +1,129 @@
+// Owns the rules that both the fold and the store need: legs, rounds, deadlines, intervals.
+// Must never read a clock or the store; everything comes in as arguments.
+
+import { LIMITS } from './limits.js';
+import type { SubmissionPolicyName } from './names.js';
+import type { InputRound, RowSnapshot, SubmissionLeg } from './row.js';
+import type { ToolOperation } from './record.js';
+
+/** Bytes of this leg may be on the wire and nobody knows what became of them. */
+export function isUnsettled(leg: SubmissionLeg): boolean {
+  return leg.outcome === 'open' || leg.outcome === 'ambiguous';
+}
+
+/** Bytes of this leg may have reached the server, whatever came back. */
+export function mayHaveBeenSent(leg: SubmissionLeg): boolean {
+  return leg.outcome !== 'notSent';
+}
+
+export function unsettledLegs(legs: readonly SubmissionLeg[]): readonly SubmissionLeg[] {
+  return legs.filter(isUnsettled);
+}
+
+export function isAbsenceProved(row: Pick<RowSnapshot, 'legs' | 'provedAbsentAtLeg'>): boolean {
+  return row.provedAbsentAtLeg !== null && row.provedAbsentAtLeg >= row.legs.length;
+}
+
+export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'ambiguous';
+
+/**
+ * Whether a further leg may be claimed (DESIGN section 5). The store asks this inside the claiming transaction,
+ * so a zombie attempt can never claim what its operation has moved past.
+ */
+export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
+  if (row.receipt || row.terminalObservation || row.remoteReference || row.rejection) return 'settled';
+  if (row.cancelGeneration > 0) return 'cancelled';
+  const unsettled = unsettledLegs(row.legs);
+  if (unsettled.length === 0 || isAbsenceProved(row)) return 'granted';
+  if (unsettled.some((leg) => leg.outcome === 'open')) return 'ambiguous';
+  switch (row.submissionPolicy) {
+    case 'key-argument':
+    case 'key-meta':
+      return 'granted';
+    case 'repeatable':
+      return row.legs.length < LIMITS.submissionLegs ? 'granted' : 'ambiguous';
+    default:
+      return 'ambiguous';
+  }
+}
+
+/** A refusal proves that nothing started only where no other leg is in doubt. */
+export function mayReject(legs: readonly SubmissionLeg[]): boolean {
+  return legs.every((leg) => leg.outcome === 'notSent' || leg.outcome === 'refused');
+}
+
+/** The server still waits for this round as far as we know. */
+export function isRoundOpen(round: InputRound): boolean {
+  return round.closedAt === null && (round.reply === null || round.reply.deliveredAt === null);
+}
+
+export function openRounds(rounds: readonly InputRound[]): readonly InputRound[] {
+  return rounds.filter(isRoundOpen);
+}
+
+/** Time (ms) spent waiting for people: the union of the rounds' spans, which no budget counts. */
+export function humanTimeMs(rounds: readonly InputRound[]): number {
+  const spans = rounds
+    .map((round) => ({
+      from: round.openedAt,
+      to: round.reply?.deliveredAt ?? round.closedAt ?? round.openedAt,
+    }))
+    .sort((a, b) => a.from - b.from);
+  let total = 0;
+  let coveredTo = Number.NEGATIVE_INFINITY;
+  for (const span of spans) {
+    const from = Math.max(span.from, coveredTo);
+    if (span.to > from) total += span.to - from;
+    coveredTo = Math.max(coveredTo, span.to);
+  }
+  return total;
+}
+
+/** When the wait budget ends; null before the policy is known. Human time and held time do not count. */
+export function waitDeadlineAt(
+  record: Pick<ToolOperation, 'policy' | 'createdAt' | 'rounds' | 'heldMs'>,
+): number | null {
+  if (!record.policy) return null;
+  return record.createdAt + record.policy.waitBudgetMs + humanTimeMs(record.rounds) + record.heldMs;
+}
+
+/** The server's hint in ms, clamped; seconds in a milliseconds field, 0, -1, NaN and 1e12 are all seen in the wild. */
+export function clampIntervalMs(hintMs: number | null | undefined): number {
+  if (typeof hintMs !== 'number' || !Number.isFinite(hintMs)) return LIMITS.pollDefaultMs;
+  return Math.min(Math.max(hintMs, LIMITS.pollFloorMs), LIMITS.pollCeilingMs);
+}
+
+/** Gap to the next poll: never under the interval or Retry-After; jitter only adds. `random` is in [0, 1). */
+export function pollGapMs(intervalMs: number, retryAfterMs: number | null, random: number): number {
+  const floorMs = Math.max(intervalMs, Math.min(retryAfterMs ?? 0, LIMITS.retryAfterCeilingMs));
+  return Math.ceil(floorMs * (1 + LIMITS.pollJitterShare * random));
+}
+
+/** Doubling back-off, `attempts` counted from 1. */
+export function backOffMs(firstMs: number, ceilingMs: number, attempts: number): number {
+  return Math.min(firstMs * 2 ** Math.min(Math.max(attempts - 1, 0), 30), ceilingMs);
+}
+
+export function clip(text: string, chars: number): string {
+  return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`;
+}
+
+/** What the server publishes and the configuration says, as far as it decides the submission policy. */
+export interface PolicyGrounds {
+  readonly configured: SubmissionPolicyName | null;
+  readonly sideEffects: 'none' | 'unknown';
+  readonly trustAnnotations: boolean;
+  readonly readOnly: boolean;
+  readonly idempotent: boolean;
+  /** The contract can list the operation's own submissions. */
+  readonly canList: boolean;
+}
+
+/** DESIGN section 5: configured, else repeat-safe by declaration, else the session's list, else never again. */
+export function decideSubmissionPolicy(grounds: PolicyGrounds): SubmissionPolicyName {
+  if (grounds.configured === 'session-list' && !grounds.canList) return 'at-most-once';
+  if (grounds.configured) return grounds.configured;
+  const trusted = grounds.trustAnnotations && (grounds.readOnly || grounds.idempotent);
+  if (grounds.sideEffects === 'none' || trusted) return 'repeatable';
+  return grounds.canList ? 'session-list' : 'at-most-once';
+}

@@ -1,0 +1,155 @@
+// Owns the shape of what the store holds about one operation; every step returns it, and the core folds it.
+// Must never hold what only a run knows (course, counters, mail): that is record.ts.
+
+import type { JsonObject } from './json.js';
+import type { AdapterName, FailureKind, Outcome, SubmissionPolicyName, TerminalState } from './names.js';
+import type { Receipt } from './receipt.js';
+
+/** What finds the remote work again from any process. Opaque to the core except for `remoteId`. */
+export interface RemoteReference {
+  /** Task id or operation name, exactly as the server gave it. */
+  readonly remoteId: string;
+  /** All else the adapter needs: session id, negotiated version. Never a credential. */
+  readonly locator: JsonObject;
+}
+
+/** How one attempt to put bytes on the wire ended; `open` = claimed, end unknown. */
+export type LegOutcome = 'open' | 'referenced' | 'answered' | 'notSent' | 'refused' | 'ambiguous';
+
+export interface SubmissionLeg {
+  readonly leg: number;
+  readonly claimToken: string;
+  readonly claimedAt: number;
+  readonly closedAt: number | null;
+  readonly outcome: LegOutcome;
+  /** Short evidence for people, e.g. "socket closed before a reply". */
+  readonly detail: string | null;
+}
+
+export type InputAction = 'accept' | 'decline' | 'cancel';
+
+export interface RoundReply {
+  readonly replyDigest: string;
+  /** Token of the message that brought the reply first; tells a retried delivery from a duplicate. */
+  readonly replyToken: string;
+  readonly action: InputAction;
+  readonly recordedAt: number;
+  /** Set before its bytes may leave: a later attempt cannot know whether they arrived. */
+  readonly sendingAt: number | null;
+  readonly deliveredAt: number | null;
+}
+
+export interface InputRound {
+  readonly roundId: string;
+  readonly schemaDigest: string;
+  readonly openedAt: number;
+  /** Absolute time (ms) after which the operation is cancelled, reason `input-deadline`. */
+  readonly deadlineAt: number;
+  /** What is asked; null once the round is over (the store keeps it). */
+  readonly question: Question | null;
+  readonly reply: RoundReply | null;
+  /** When the server moved on without (or after) a reply. */
+  readonly closedAt: number | null;
+}
+
+/** A question as people and programs see it, without wire details. */
+export interface Question {
+  readonly mode: 'form' | 'url';
+  readonly message: string;
+  /** JSON schema of the reply's content (form mode). */
+  readonly schema: JsonObject | null;
+  readonly url: string | null;
+}
+
+export type CancelDelivery = 'none' | 'unsent' | 'sent' | 'acknowledged' | 'refused' | 'unsupported';
+
+export interface TerminalObservation {
+  readonly remoteStatus: 'completed' | 'failed' | 'cancelled';
+  readonly failureKind: FailureKind | null;
+  readonly statusMessage: string | null;
+  readonly observedAt: number;
+  /** Where the evidence came from. */
+  readonly evidence: 'submit-reply' | 'status' | 'cancel-reply' | 'operator';
+}
+
+export interface StoredResult {
+  /** SHA-256 (hex) of the received bytes of the result or error value, without its envelope. */
+  readonly digest: string;
+  readonly sizeBytes: number;
+  readonly mediaType: string;
+  /** The value is a protocol error object rather than a result. */
+  readonly isProtocolError: boolean;
+  readonly isToolError: boolean;
+  /** `missed`: the structured content does not fit the published output schema. */
+  readonly outputSchema: 'fits' | 'missed' | 'none';
+}
+
+/** Proof that nothing was started, or that nothing may be. */
+export interface Rejection {
+  readonly code: RejectionCode;
+  readonly message: string;
+}
+export type RejectionCode =
+  | 'refused-by-server'
+  | 'submit-deadline'
+  | 'bad-arguments'
+  | 'unknown-server'
+  | 'unknown-tool'
+  | 'LongTaskUnsupported'
+  | 'unsupported-protocol'
+  | 'operator';
+
+/** The policy of one operation, fixed when its row is created; later configuration edits touch new operations only. */
+export interface OperationPolicy {
+  readonly waitBudgetMs: number;
+  /** True where caller or configuration named the wait budget; the default is not a demand. */
+  readonly waitBudgetExplicit: boolean;
+  readonly submitBudgetMs: number;
+  readonly lookUpBudgetMs: number;
+  readonly settleBudgetMs: number;
+  readonly fetchBudgetMs: number;
+  readonly inputBudgetMs: number;
+  readonly synchronousBoundMs: number;
+  /** As configured; null = decided from what the server declares when the operation is submitted. */
+  readonly submissionPolicy: SubmissionPolicyName | null;
+  /** Argument name (key-argument) or `_meta` key (key-meta). */
+  readonly keyName: string | null;
+  readonly sideEffects: 'none' | 'unknown';
+  readonly protocol: AdapterName | 'auto';
+  readonly onUnresolved:
+    | { readonly kind: 'hold' }
+    | { readonly kind: 'closeAfter'; readonly afterMs: number };
+}
+
+export interface RowSnapshot {
+  readonly callNodeId: string;
+  readonly requestDigest: string;
+  readonly server: string;
+  readonly tool: string;
+  /** SHA-256 of the canonical arguments: the body of the request. */
+  readonly argumentsDigest: string;
+  readonly submissionKey: string;
+  readonly createdAt: number;
+  readonly policy: OperationPolicy;
+  readonly executionEpoch: number;
+  readonly ownerRunId: string;
+  /** Set by the submit step when it negotiates; null before. */
+  readonly adapter: AdapterName | null;
+  readonly submissionPolicy: SubmissionPolicyName | null;
+  readonly toolVersion: string | null;
+  readonly descriptorDigest: string | null;
+  readonly legs: readonly SubmissionLeg[];
+  readonly remoteReference: RemoteReference | null;
+  readonly rounds: readonly InputRound[];
+  readonly cancelGeneration: number;
+  readonly cancelReason: string | null;
+  readonly cancelDelivery: CancelDelivery;
+  readonly terminalObservation: TerminalObservation | null;
+  readonly rejection: Rejection | null;
+  readonly result: StoredResult | null;
+  /** Set only when a look-up proved absence with every leg closed; a later leg makes it history. */
+  readonly provedAbsentAtLeg: number | null;
+  readonly receipt: Receipt | null;
+}
+
+export type { Outcome, TerminalState };

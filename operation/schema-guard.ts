@@ -1,0 +1,46 @@
+// Owns what may be asked of a schema that a stranger wrote, before any validator sees it.
+// Must never loosen a type or a required member: only patterns that can hang a matcher are taken out.
+
+import type { JsonObject, JsonValue } from './json.js';
+import { LIMITS } from './limits.js';
+
+export type GuardedSchema =
+  | { readonly kind: 'usable'; readonly schema: JsonObject }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+export function guardSchema(schema: JsonObject): GuardedSchema {
+  if (depthOf(schema, 0) > LIMITS.schemaDepth) {
+    return { kind: 'refused', reason: `the schema is nested deeper than ${LIMITS.schemaDepth}` };
+  }
+  return { kind: 'usable', schema: withoutHostilePatterns(schema) as JsonObject };
+}
+
+function depthOf(value: JsonValue, depth: number): number {
+  if (typeof value !== 'object' || value === null || depth > LIMITS.schemaDepth) return depth;
+  const members = Array.isArray(value) ? value : Object.values(value as JsonObject);
+  return members.reduce<number>((deepest, member) => Math.max(deepest, depthOf(member as JsonValue, depth + 1)), depth);
+}
+
+function withoutHostilePatterns(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map((member) => withoutHostilePatterns(member as JsonValue));
+  if (typeof value !== 'object' || value === null) return value;
+  const kept: Record<string, JsonValue> = {};
+  for (const [name, member] of Object.entries(value as JsonObject)) {
+    if (name === 'pattern' && typeof member === 'string' && !isTamePattern(member)) continue;
+    if (name === 'patternProperties' && isObject(member) && !Object.keys(member).every(isTamePattern)) continue;
+    kept[name] = withoutHostilePatterns(member);
+  }
+  return kept;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Quantified groups, back-references and look-arounds can take exponential time; the server checks them itself. */
+export function isTamePattern(pattern: string): boolean {
+  if (pattern.length > LIMITS.schemaPatternChars) return false;
+  if (/\)[*+?{]|\\[1-9k]|\(\?/.test(pattern)) return false;
+  // Two unbounded repeats side by side already backtrack quadratically; three or more are refused.
+  return (pattern.match(/[*+]|\{\d+,\}/g) ?? []).length <= 2;
+}
