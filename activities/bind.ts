@@ -1,0 +1,141 @@
+// Owns the binding of the step bodies to Temporal: heartbeats, cancellation, failures, seams. The only such file.
+// Must never hold a rule of an operation; bodies and core do.
+
+import { Context } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
+import { ENGINE_ERRORS, type EngineErrorCode } from '../operation/errors.js';
+import type { StepFact } from '../operation/facts.js';
+import { LIMITS } from '../operation/limits.js';
+import type { LiveStatus } from '../operation/live-status.js';
+import type { SeamName } from '../operation/names.js';
+import { clip } from '../operation/policy.js';
+import { StoreError } from '../receipts/store.js';
+import { type Attempt, type Ports, StepInterrupted, StepRetry, StepStop } from './ports.js';
+import type { AcceptOutcome, StepActivities } from './step-inputs.js';
+import { acceptTerminal } from './steps/accept.js';
+import { deliverAnswer } from './steps/answer.js';
+import { sendCancel } from './steps/cancel.js';
+import { fetchResult } from './steps/fetch-result.js';
+import { lookUp } from './steps/look-up.js';
+import { observe } from './steps/observe.js';
+import { open } from './steps/open.js';
+import { submit } from './steps/submit.js';
+
+export interface BindOptions {
+  /** Called at every named seam; tests kill the process there. */
+  readonly seam?: (name: SeamName, callNodeId: string) => Promise<void>;
+  /** Brings the pending observation of a run forward, best effort (a reply was just delivered). */
+  readonly wakeObserve?: (workflowId: string, runId: string) => Promise<void>;
+  readonly onFault?: (error: unknown, step: string, callNodeId: string) => void;
+}
+
+/** The activities of `toolOperation`, for any Worker. Steps that may not answer twice are safe to be retried. */
+export function createStepActivities(ports: Ports, options: BindOptions = {}): StepActivities {
+  const step = <I extends { readonly callNodeId: string }>(
+    body: (input: I, ports: Ports, attempt: Attempt) => Promise<StepFact>,
+  ) => {
+    return (input: I) => inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing);
+  };
+  const deliver = step(deliverAnswer);
+  return {
+    open: (input) => asFailure(() => open(input, ports), options, input.callNodeId, ledgerMissing),
+    submit: step(submit),
+    lookUp: step(lookUp),
+    observe: step(observe),
+    deliverAnswer: async (input) => {
+      const fact = await deliver(input);
+      const { workflowExecution } = Context.current().info;
+      if (workflowExecution) await options.wakeObserve?.(workflowExecution.workflowId, workflowExecution.runId);
+      return fact;
+    },
+    sendCancel: step(sendCancel),
+    fetchResult: step(fetchResult),
+    acceptTerminal: (input) =>
+      inAttempt<AcceptOutcome>(
+        input.callNodeId,
+        options,
+        (attempt) => acceptTerminal(input, ports, attempt),
+        (error) => ({ fact: ledgerMissing(error), inlineResult: null }),
+      ),
+  };
+}
+
+function ledgerMissing(error: StoreError): StepFact {
+  return { kind: 'ledgerMissing', at: Date.now(), evidence: clip(error.message, LIMITS.evidenceChars) };
+}
+
+async function inAttempt<T>(
+  callNodeId: string,
+  options: BindOptions,
+  body: (attempt: Attempt) => Promise<T>,
+  onLedgerMissing: (error: StoreError) => T,
+): Promise<T> {
+  const context = Context.current();
+  let shown = (context.info.heartbeatDetails as LiveStatus | undefined) ?? null;
+  const beat = (): void => context.heartbeat(shown ?? undefined);
+  beat();
+  // The whole object with each beat: the engine keeps only the last one.
+  const timer = setInterval(beat, LIMITS.heartbeatMs);
+  const attempt: Attempt = {
+    signal: context.cancellationSignal,
+    attempt: context.info.attempt,
+    seam: async (name) => options.seam?.(name, callNodeId),
+    show: (live) => {
+      shown = live;
+      beat();
+    },
+    lastShown: () => shown,
+  };
+  try {
+    return await asFailure(() => body(attempt), options, callNodeId, onLedgerMissing);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+async function asFailure<T>(
+  body: () => Promise<T>,
+  options: BindOptions,
+  callNodeId: string,
+  onLedgerMissing: (error: StoreError) => T,
+): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    if (StoreError.isInstance(error) && error.code === 'LedgerMissing') return onLedgerMissing(error);
+    if (!(error instanceof StepRetry || error instanceof StepInterrupted)) {
+      options.onFault?.(error, Context.current().info.activityType, callNodeId);
+    }
+    throw toFailure(error);
+  }
+}
+
+/** The one place where a body's end becomes an ApplicationFailure. Messages are short: longer ones lose their type. */
+function toFailure(error: unknown): Error {
+  if (error instanceof StepInterrupted) return new CancelledFailure(error.message);
+  if (error instanceof StepRetry) return failure(error.code, error.message, error.delayMs);
+  if (error instanceof StepStop) return failure(error.code, error.message, null);
+  if (StoreError.isInstance(error)) {
+    if (error.code === 'Superseded') return failure('Superseded', error.message, null);
+    return failure('StoreUnavailable', error.message, LIMITS.fetchRetryMs);
+  }
+  const message = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error';
+  return ApplicationFailure.create({
+    type: 'StepFailed',
+    message: clip(message, LIMITS.failureMessageChars),
+    nonRetryable: false,
+  });
+}
+
+function failure(code: EngineErrorCode, message: string, delayMs: number | null): ApplicationFailure {
+  const isStop = ENGINE_ERRORS[code].retry === 'stop';
+  const isExpected = code === 'NotReady' || code === 'NotSent';
+  return ApplicationFailure.create({
+    type: code,
+    message: clip(message, LIMITS.failureMessageChars),
+    nonRetryable: isStop,
+    // A delay of 0 would end the activity at once.
+    ...(delayMs === null ? {} : { nextRetryDelay: Math.max(Math.ceil(delayMs), 1) }),
+    ...(isExpected ? { category: ApplicationFailureCategory.BENIGN } : {}),
+  });
+}

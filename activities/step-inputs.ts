@@ -1,0 +1,83 @@
+// Owns what the workflow hands to each step and gets back. Types only: the workflow bundle sees nothing else of here.
+// Must never hold arguments, replies' schemas or results beyond what a step needs: inputs are history.
+
+import type { Course, OperatorWord, Presented } from '../operation/build-receipt.js';
+import type { PollCursor, ReplyMail, StepFact } from '../operation/facts.js';
+import type { JsonObject } from '../operation/json.js';
+
+/** Which run asks, and the epoch it believes to hold. */
+export interface StepInput {
+  readonly callNodeId: string;
+  readonly runId: string;
+  readonly executionEpoch: number;
+}
+
+export interface OpenInput {
+  readonly callNodeId: string;
+  readonly runId: string;
+  readonly requestDigest: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly arguments: JsonObject;
+  readonly waitBudgetMs: number | null;
+}
+
+export interface SubmitInput extends StepInput {
+  readonly deadlineAt: number;
+}
+
+export interface LookUpInput extends StepInput {
+  readonly notBeforeAt: number | null;
+}
+
+export interface ObserveInput extends StepInput {
+  readonly openRoundIds: readonly string[];
+  /** End of the step while none of its rounds is open. */
+  readonly waitDeadlineAt: number | null;
+  /** End of the step while one is. */
+  readonly inputDeadlineAt: number | null;
+  readonly notBeforeAt: number | null;
+  readonly freshSession: boolean;
+  readonly once: boolean;
+  /** Where the poll stood when the step began; heartbeat details are newer. */
+  readonly cursor: PollCursor;
+  readonly expiresAt: number | null;
+}
+
+export interface AnswerInput extends StepInput {
+  readonly reply: ReplyMail;
+}
+
+export interface CancelInput extends StepInput {
+  readonly reason: string;
+  readonly fromGeneration: number;
+}
+
+export interface FetchInput extends StepInput {
+  readonly notBeforeAt: number | null;
+  readonly deadlineAt: number | null;
+}
+
+export interface AcceptInput extends StepInput {
+  readonly presented: Presented;
+  readonly course: Course;
+  readonly operator: OperatorWord | null;
+}
+
+/** `accept` also carries the result home, where it is small enough to ride in the run's result. */
+export type AcceptOutcome = {
+  readonly fact: StepFact;
+  readonly inlineResult: string | null;
+};
+
+/** The activities as the workflow sees them; names are in operation/names.ts. */
+export interface StepActivities {
+  open(input: OpenInput): Promise<StepFact>;
+  submit(input: SubmitInput): Promise<StepFact>;
+  lookUp(input: LookUpInput): Promise<StepFact>;
+  observe(input: ObserveInput): Promise<StepFact>;
+  deliverAnswer(input: AnswerInput): Promise<StepFact>;
+  sendCancel(input: CancelInput): Promise<StepFact>;
+  fetchResult(input: FetchInput): Promise<StepFact>;
+  acceptTerminal(input: AcceptInput): Promise<AcceptOutcome>;
+}

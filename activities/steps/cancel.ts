@@ -1,0 +1,67 @@
+// Owns the sending of a cancel: the generation is raised in the row before any byte leaves.
+// Must never call anything cancelled that the reply itself did not say.
+
+import type { CancelReply, StepFact } from '../../operation/facts.js';
+import { LIMITS } from '../../operation/limits.js';
+import { clip } from '../../operation/policy.js';
+import type { CancelDelivery, RowSnapshot } from '../../operation/row.js';
+import { type CancelAnswer, WireFault } from '../../protocols/adapter.js';
+import type { Attempt, Ports } from '../ports.js';
+import type { CancelInput } from '../step-inputs.js';
+import { reachOf } from './reach.js';
+
+const DELIVERY: Readonly<Record<CancelAnswer | 'lost', CancelDelivery>> = {
+  confirmed: 'acknowledged',
+  acknowledged: 'acknowledged',
+  refused: 'refused',
+  unsupported: 'unsupported',
+  lost: 'sent',
+};
+
+export async function sendCancel(input: CancelInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
+  const row = await ports.receipts.begin(input);
+  const ended = (settled: RowSnapshot, reply: CancelReply): StepFact => ({
+    kind: 'cancelSent',
+    at: ports.clock.nowMs(),
+    row: settled,
+    reply,
+  });
+  if (row.receipt || row.terminalObservation) return ended(row, 'neverSent');
+  const reason = clip(input.reason, LIMITS.reasonChars);
+  const raised = await ports.receipts.raiseCancel(input, input.fromGeneration, reason);
+  await attempt.seam('cancel:after-raise');
+  // Nothing was sent: the raised generation bars every later claim, and that is the whole cancel.
+  if (!raised.remoteReference) return ended(raised, 'neverSent');
+  const answer = await askServer(raised, ports, attempt);
+  const delivered = await recordAnswer(raised, answer, ports);
+  await attempt.seam('cancel:after-commit');
+  return ended(delivered, answer);
+}
+
+async function askServer(row: RowSnapshot, ports: Ports, attempt: Attempt): Promise<CancelAnswer | 'lost'> {
+  const reach = reachOf(ports, row);
+  try {
+    return await reach.adapter.cancel(reach.server, reach.reference, () => attempt.seam('cancel:after-send'));
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    // Lost, not found, session gone: the state decides; the next look says which.
+    return 'lost';
+  }
+}
+
+async function recordAnswer(row: RowSnapshot, answer: CancelAnswer | 'lost', ports: Ports): Promise<RowSnapshot> {
+  const delivered = await ports.receipts.recordCancelDelivery(row.callNodeId, DELIVERY[answer]);
+  if (answer !== 'confirmed') return delivered;
+  // A valid tasks/cancel reply carries the task already `cancelled`: it is itself the terminal evidence.
+  return ports.receipts.recordTerminal(
+    row.callNodeId,
+    {
+      remoteStatus: 'cancelled',
+      failureKind: null,
+      statusMessage: null,
+      observedAt: ports.clock.nowMs(),
+      evidence: 'cancel-reply',
+    },
+    null,
+  );
+}

@@ -1,0 +1,87 @@
+// Owns the fetching of a result and the record of a terminal status.
+// Must never make a result up: lost is lost, and `completed` without its bytes is not an end (promise 3).
+
+import type { FetchFinding, StepFact } from '../../operation/facts.js';
+import { LIMITS } from '../../operation/limits.js';
+import { clip } from '../../operation/policy.js';
+import type { RowSnapshot, TerminalObservation } from '../../operation/row.js';
+import { type FetchedResult, type Observation, WireFault } from '../../protocols/adapter.js';
+import { type Attempt, type Ports, StepRetry } from '../ports.js';
+import type { FetchInput } from '../step-inputs.js';
+import type { Look } from './questions.js';
+import { type Reach, reachOf } from './reach.js';
+import { resultFrom } from './results.js';
+
+export async function fetchResult(input: FetchInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
+  const row = await ports.receipts.begin(input);
+  const ended = (settled: RowSnapshot, finding: FetchFinding, evidence: string | null): StepFact => ({
+    kind: 'resultFetched',
+    at: ports.clock.nowMs(),
+    row: settled,
+    finding,
+    evidence,
+  });
+  if (row.result || row.receipt) return ended(row, 'stored', null);
+  const nowMs = ports.clock.nowMs();
+  const waitMs = (input.notBeforeAt ?? 0) - nowMs;
+  const isLastTry = input.deadlineAt !== null && nowMs >= input.deadlineAt;
+  if (waitMs > 0 && !isLastTry) throw new StepRetry('NotReady', 'the next fetch is not due yet', waitMs);
+  try {
+    const reach = reachOf(ports, row);
+    const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
+    await attempt.seam('fetchResult:after-reply');
+    if (fetched.kind === 'lost') return ended(row, 'lost', clip(fetched.evidence, LIMITS.evidenceChars));
+    if (fetched.kind === 'notYet') {
+      if (isLastTry) return ended(row, 'notYet', null);
+      throw new StepRetry('NotReady', 'the server does not hand the result out yet', LIMITS.fetchRetryMs);
+    }
+    const stored = await storeResult(row, fetched, ports);
+    await attempt.seam('fetchResult:after-commit');
+    return ended(stored, 'stored', null);
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    if (isLastTry) return ended(row, 'notYet', clip(error.message, LIMITS.evidenceChars));
+    const delayMs = Math.max(error.retryAfterMs ?? 0, LIMITS.fetchRetryMs);
+    throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), delayMs);
+  }
+}
+
+async function storeResult(
+  row: RowSnapshot,
+  fetched: Extract<FetchedResult, { kind: 'result' }>,
+  ports: Ports,
+): Promise<RowSnapshot> {
+  const { outputSchema } = await ports.receipts.wireState(row.callNodeId);
+  return ports.receipts.recordResult(row.callNodeId, resultFrom(fetched.result, outputSchema, ports));
+}
+
+/**
+ * A look saw the end. The observation is committed first: it is evidence, whatever becomes of the result.
+ * The result is fetched in the same attempt; if that fails, the fetch step tries on.
+ */
+export async function recordEnd(
+  look: Look,
+  row: RowSnapshot,
+  reach: Reach,
+  seen: Observation,
+): Promise<RowSnapshot> {
+  const { ports, attempt } = look;
+  const remoteStatus = seen.meaning as TerminalObservation['remoteStatus'];
+  const observation: TerminalObservation = {
+    remoteStatus,
+    failureKind: null,
+    statusMessage: seen.statusMessage === null ? null : clip(seen.statusMessage, LIMITS.statusMessageChars),
+    observedAt: ports.clock.nowMs(),
+    evidence: 'status',
+  };
+  const recorded = await ports.receipts.recordTerminal(row.callNodeId, observation, null);
+  if (remoteStatus === 'cancelled') return recorded;
+  try {
+    const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
+    await attempt.seam('observe:result-fetched');
+    if (fetched.kind === 'result') return await storeResult(recorded, fetched, ports);
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+  }
+  return recorded;
+}

@@ -1,0 +1,58 @@
+// Owns one look-up of a submission nobody knows the end of.
+// Must never submit; "absent" counts only where the adapter proved it.
+
+import type { StepFact } from '../../operation/facts.js';
+import type { JsonObject } from '../../operation/json.js';
+import { LIMITS } from '../../operation/limits.js';
+import { type LookUp, WireFault } from '../../protocols/adapter.js';
+import type { RowSnapshot } from '../../operation/row.js';
+import { type Attempt, type Ports, StepRetry } from '../ports.js';
+import type { LookUpInput } from '../step-inputs.js';
+import { serverOf } from './reach.js';
+
+export async function lookUp(input: LookUpInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
+  const row = await ports.receipts.begin(input);
+  const ended = (
+    settled: RowSnapshot,
+    finding: 'found' | 'provedAbsent' | 'cannotTell',
+    evidence: string | null,
+  ): StepFact => ({ kind: 'lookedUp', at: ports.clock.nowMs(), row: settled, finding, evidence });
+  if (row.remoteReference || row.terminalObservation || row.receipt) return ended(row, 'found', null);
+  const waitMs = (input.notBeforeAt ?? 0) - ports.clock.nowMs();
+  if (waitMs > 0) throw new StepRetry('NotReady', 'the next look-up is not due yet', waitMs);
+
+  const finding = await findSubmission(row, ports);
+  if (finding.kind === 'found') {
+    await attempt.seam('lookUp:after-found');
+    const recorded = await ports.receipts.recordReference(row.callNodeId, null, finding.reference, ports.clock.nowMs());
+    return ended(recorded.row, 'found', null);
+  }
+  if (finding.kind === 'provedAbsent') {
+    const proved = await ports.receipts.recordAbsence(input, finding.evidence, ports.clock.nowMs());
+    return ended(proved, 'provedAbsent', finding.evidence);
+  }
+  return ended(row, 'cannotTell', finding.evidence);
+}
+
+async function findSubmission(row: RowSnapshot, ports: Ports): Promise<LookUp> {
+  const wire = await ports.receipts.wireState(row.callNodeId);
+  const adapter = ports.protocols.adapter(row.adapter ?? 'synchronous');
+  const call = {
+    server: serverOf(ports, row),
+    tool: row.tool,
+    arguments: JSON.parse(wire.argumentsJson) as JsonObject,
+    submissionKey: row.submissionKey,
+    submissionPolicy: row.submissionPolicy ?? 'at-most-once',
+    keyName: row.policy.keyName,
+    synchronousBoundMs: row.policy.synchronousBoundMs,
+  } as const;
+  try {
+    return await adapter.findBySubmission(call, wire.session ?? {}, row.legs[0]?.claimedAt ?? row.createdAt);
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    if (error.kind === 'Transient' || error.kind === 'NotSent') {
+      throw new StepRetry('NotReady', error.message, Math.max(error.retryAfterMs ?? 0, LIMITS.lookUpGapMs));
+    }
+    return { kind: 'cannotTell', evidence: `${error.kind}: ${error.message}` };
+  }
+}

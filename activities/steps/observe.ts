@@ -1,0 +1,203 @@
+// Owns the look at a remote operation: one look per attempt; the engine's retries are the polls (constant history).
+// Must never turn an error while polling into the operation's failure, nor look sooner than the server asked.
+
+import type { ObserveFinding, StepFact } from '../../operation/facts.js';
+import { LIMITS } from '../../operation/limits.js';
+import type { LiveStatus } from '../../operation/live-status.js';
+import { clampIntervalMs, clip, humanTimeMs, isRoundOpen, openRounds, pollGapMs } from '../../operation/policy.js';
+import type { RowSnapshot } from '../../operation/row.js';
+import { type Observation, WireFault } from '../../protocols/adapter.js';
+import { type Attempt, type Ports, StepRetry } from '../ports.js';
+import type { ObserveInput } from '../step-inputs.js';
+import { recordEnd } from './fetch-result.js';
+import { type Look, lookAtQuestions, showRounds } from './questions.js';
+import { type Reach, reachOf } from './reach.js';
+
+export async function observe(input: ObserveInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
+  const row = await ports.receipts.begin(input);
+  const look: Look = { input, ports, attempt, live: startLive(input, row, attempt, ports) };
+  if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
+  attempt.show(look.live);
+  waitUntilDue(look, row);
+  const reach = await reachInSession(look, row);
+  try {
+    const seen = await reach.adapter.observe(reach.server, reach.reference);
+    await attempt.seam('observe:after-reply');
+    return await foldSeen(noteSeen(look, seen), row, reach, seen);
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    return foldFault(look, await ports.receipts.begin(input), error);
+  }
+}
+
+function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, ports: Ports): LiveStatus {
+  const last = attempt.lastShown();
+  return {
+    schema: 'liveStatus.v1',
+    remoteStatus: last?.remoteStatus ?? null,
+    statusMessage: last?.statusMessage ?? null,
+    expiresAt: last?.expiresAt ?? input.expiresAt,
+    cursor: last?.cursor ?? input.cursor,
+    openRounds: showRounds(row),
+    faultStreak: last?.faultStreak ?? 0,
+    lastFault: last?.lastFault ?? null,
+    updatedAt: ports.clock.nowMs(),
+  };
+}
+
+/** An absolute time decides, never the attempt number: a wake-up resets that number. */
+function waitUntilDue(look: Look, row: RowSnapshot): void {
+  const nowMs = look.ports.clock.nowMs();
+  const dueAt = Math.max(look.input.notBeforeAt ?? 0, look.live.cursor.nextPollNotBeforeAt ?? 0);
+  if (dueAt > nowMs) notReady(look, row, dueAt - nowMs);
+}
+
+async function reachInSession(look: Look, row: RowSnapshot): Promise<Reach> {
+  const reach = reachOf(look.ports, row);
+  if (!look.input.freshSession) return reach;
+  try {
+    const reference = await reach.adapter.renewSession(reach.server, reach.reference);
+    await look.ports.receipts.replaceLocator(look.input, reference);
+    return { ...reach, reference };
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), LIMITS.notFoundGapMs);
+  }
+}
+
+/** Counts the look and sets the floor of the next one. */
+function noteSeen(look: Look, seen: Observation): Look {
+  const nowMs = look.ports.clock.nowMs();
+  const intervalMs = clampIntervalMs(seen.intervalMs);
+  const gapMs = pollGapMs(intervalMs, null, look.ports.random());
+  const live: LiveStatus = {
+    ...look.live,
+    remoteStatus: seen.remoteStatus,
+    statusMessage: seen.statusMessage === null ? null : clip(seen.statusMessage, LIMITS.statusMessageChars),
+    expiresAt: seen.expiresAt ?? look.live.expiresAt,
+    cursor: {
+      ...look.live.cursor,
+      observationCount: look.live.cursor.observationCount + 1,
+      lastIntervalMs: intervalMs,
+      nextPollNotBeforeAt: nowMs + gapMs,
+    },
+    faultStreak: 0,
+    lastFault: null,
+    updatedAt: nowMs,
+  };
+  look.attempt.show(live);
+  return { ...look, live };
+}
+
+async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observation): Promise<StepFact> {
+  switch (seen.meaning) {
+    case 'completed':
+    case 'failed':
+    case 'cancelled':
+      return outcome(look, await recordEnd(look, row, reach, seen), 'terminal', null);
+    case 'inputRequired': {
+      const asked = await lookAtQuestions(look, row, reach);
+      const isNew = openRounds(asked.rounds).some((round) => !look.input.openRoundIds.includes(round.roundId));
+      if (isNew) return outcome(look, asked, 'inputRequired', null);
+      return goOn(look, asked);
+    }
+    case 'working':
+    case 'other': {
+      const moved = await closeOvertakenRounds(look);
+      if (moved.closed) return outcome(look, moved.row, 'roundClosed', null);
+      await keepAnchor(look, reach);
+      return goOn(look, moved.row);
+    }
+  }
+}
+
+/** The server went on although a question had no reply: nobody needs to answer it any more. */
+async function closeOvertakenRounds(look: Look): Promise<{ row: RowSnapshot; closed: boolean }> {
+  // Read again: an answer may have been recorded while the status was on its way.
+  let row = await look.ports.receipts.begin(look.input);
+  let closed = false;
+  for (const round of openRounds(row.rounds)) {
+    if (round.reply) continue;
+    row = await look.ports.receipts.closeRound(row.callNodeId, round.roundId, look.ports.clock.nowMs());
+    closed = true;
+  }
+  return { row, closed };
+}
+
+/** While the work still runs: remember where a question could be replayed from, before there is one. */
+async function keepAnchor(look: Look, reach: Reach): Promise<void> {
+  const { anchor } = await look.ports.receipts.wireState(look.input.callNodeId);
+  if (anchor) return;
+  const found = await reach.adapter.anchor(reach.server, reach.reference);
+  if (found) await look.ports.receipts.recordAnchor(look.input.callNodeId, found);
+}
+
+function goOn(look: Look, row: RowSnapshot): StepFact {
+  const nowMs = look.ports.clock.nowMs();
+  if (look.input.once || nowMs >= deadlineOf(look.input, row)) return outcome(look, row, 'deadlinePassed', null);
+  const isAsking = openRounds(row.rounds).some((round) => !round.reply);
+  const gapMs = Math.max((look.live.cursor.nextPollNotBeforeAt ?? nowMs) - nowMs, isAsking ? LIMITS.inputPollMs : 0);
+  return notReady(look, row, gapMs);
+}
+
+/** While a question is open its deadline counts; else the wait budget, moved on by the time people took meanwhile. */
+function deadlineOf(input: ObserveInput, row: RowSnapshot): number {
+  const inStep = row.rounds.filter((round) => input.openRoundIds.includes(round.roundId));
+  if (inStep.some(isRoundOpen)) return input.inputDeadlineAt ?? Number.POSITIVE_INFINITY;
+  if (input.waitDeadlineAt === null) return Number.POSITIVE_INFINITY;
+  return input.waitDeadlineAt + humanTimeMs(inStep);
+}
+
+function foldFault(look: Look, row: RowSnapshot, fault: WireFault): StepFact {
+  if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
+  if (fault.kind === 'NotFound') return outcome(look, row, 'notFound', fault.message);
+  if (fault.kind === 'SessionLost') return outcome(look, row, 'sessionLost', fault.message);
+  if (fault.kind === 'ProtocolViolation') return outcome(look, row, 'violation', fault.message);
+  const nowMs = look.ports.clock.nowMs();
+  const gapMs = pollGapMs(
+    clampIntervalMs(look.live.cursor.lastIntervalMs),
+    fault.retryAfterMs,
+    look.ports.random(),
+  );
+  const live: LiveStatus = {
+    ...look.live,
+    cursor: {
+      ...look.live.cursor,
+      transientFaults: look.live.cursor.transientFaults + 1,
+      nextPollNotBeforeAt: nowMs + gapMs,
+    },
+    faultStreak: look.live.faultStreak + 1,
+    lastFault: clip(fault.message, LIMITS.evidenceChars),
+    updatedAt: nowMs,
+  };
+  const faulted = { ...look, live };
+  if (look.input.once || nowMs >= deadlineOf(look.input, row)) {
+    return outcome(faulted, row, 'deadlinePassed', fault.message);
+  }
+  return notReady(faulted, row, gapMs);
+}
+
+/** Ends the attempt; the next one comes after `delayMs`, but never later than the deadline's last look. */
+function notReady(look: Look, row: RowSnapshot, delayMs: number): never {
+  look.attempt.show(look.live);
+  const leftMs = deadlineOf(look.input, row) - look.ports.clock.nowMs();
+  const clampedMs = leftMs > 0 ? Math.min(delayMs, leftMs) : delayMs;
+  const { remoteStatus, statusMessage, lastFault } = look.live;
+  const said = lastFault ?? [remoteStatus ?? 'not looked at yet', statusMessage].filter(Boolean).join(': ');
+  throw new StepRetry('NotReady', clip(said, LIMITS.failureMessageChars), clampedMs);
+}
+
+function outcome(look: Look, row: RowSnapshot, finding: ObserveFinding, evidence: string | null): StepFact {
+  const { live } = look;
+  return {
+    kind: 'observed',
+    at: look.ports.clock.nowMs(),
+    row,
+    finding,
+    cursor: live.cursor,
+    remoteStatus: live.remoteStatus,
+    statusMessage: live.statusMessage,
+    expiresAt: live.expiresAt,
+    evidence: evidence === null ? null : clip(evidence, LIMITS.evidenceChars),
+  };
+}

@@ -1,0 +1,190 @@
+// Owns the submission: negotiate once, record, claim a leg, send, record what came back (DESIGN section 5).
+// Must never send on a claim it did not make, nor twice on one claim.
+
+import { LIMITS } from '../../operation/limits.js';
+import type { StepFact } from '../../operation/facts.js';
+import type { JsonObject } from '../../operation/json.js';
+import { clip, decideSubmissionPolicy } from '../../operation/policy.js';
+import type { Rejection, RowSnapshot } from '../../operation/row.js';
+import { type Negotiated, type Submission, type ToolServer, WireFault } from '../../protocols/adapter.js';
+import type { Fence } from '../../receipts/store.js';
+import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
+import type { SubmitInput } from '../step-inputs.js';
+import { serverOf } from './reach.js';
+import { terminalFromReply } from './results.js';
+
+export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
+  const row = await ports.receipts.begin(input);
+  const ended = (settled: RowSnapshot): StepFact => ({ kind: 'submitted', at: ports.clock.nowMs(), row: settled });
+  if (isSettled(row)) return ended(row);
+  // A leg left open by another attempt: its bytes may be on the wire, nobody knows. Never send over it.
+  if (row.legs.some((leg) => leg.outcome === 'open')) {
+    const detail = 'the worker was lost while the submission was under way';
+    return ended(await ports.receipts.abandonOpenLegs(input, detail, ports.clock.nowMs()));
+  }
+  try {
+    const ready = await negotiateOnce(input, row, ports);
+    if (isSettled(ready)) return ended(ready);
+    if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
+    return ended(await sendOnClaim(input, ready, ports, attempt));
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    return ended(await retryUnsent(input, error, ports));
+  }
+}
+
+function isSettled(row: RowSnapshot): boolean {
+  return Boolean(row.receipt || row.terminalObservation || row.remoteReference || row.rejection);
+}
+
+/** Nothing was sent: again until the submit deadline, then REJECTED (unless an earlier leg is in doubt). */
+async function retryUnsent(input: SubmitInput, fault: WireFault, ports: Ports): Promise<RowSnapshot> {
+  const nowMs = ports.clock.nowMs();
+  const delayMs = Math.max(fault.retryAfterMs ?? 0, LIMITS.submitRetryMs);
+  if (nowMs + delayMs < input.deadlineAt) throw new StepRetry('NotSent', fault.message, delayMs);
+  const message = `not sent before the submit deadline: ${clip(fault.message, LIMITS.evidenceChars)}`;
+  return ports.receipts.recordRejection(input, { code: 'submit-deadline', message });
+}
+
+/** Adapter, descriptor and session are pinned before the claim; a further leg stays in them. */
+async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<RowSnapshot> {
+  if (row.adapter && row.legs.some((leg) => leg.outcome !== 'notSent')) return row;
+  const server = serverOf(ports, row);
+  const negotiation = await ports.protocols.negotiate(server, row.tool);
+  if (negotiation.kind === 'unknownTool') {
+    return ports.receipts.recordRejection(input, { code: 'unknown-tool', message: negotiation.message });
+  }
+  if (negotiation.kind === 'unsupported') {
+    return ports.receipts.recordRejection(input, { code: 'unsupported-protocol', message: negotiation.message });
+  }
+  const { negotiated } = negotiation;
+  const { argumentsJson } = await ports.receipts.wireState(row.callNodeId);
+  const objection = objectionTo(negotiated, row, JSON.parse(argumentsJson) as JsonObject, ports);
+  if (objection) return ports.receipts.recordRejection(input, objection);
+  return ports.receipts.recordNegotiation(input, {
+    adapter: negotiated.adapter,
+    submissionPolicy: submissionPolicyFor(negotiated, server, row),
+    toolVersion: negotiated.toolVersion,
+    descriptorDigest: negotiated.descriptorDigest,
+    outputSchema: negotiated.outputSchema,
+    session: negotiated.session,
+  });
+}
+
+function submissionPolicyFor(negotiated: Negotiated, server: ToolServer, row: RowSnapshot) {
+  return decideSubmissionPolicy({
+    configured: row.policy.submissionPolicy,
+    sideEffects: row.policy.sideEffects,
+    trustAnnotations: server.trustAnnotations,
+    readOnly: negotiated.annotations.readOnly,
+    idempotent: negotiated.annotations.idempotent,
+    canList: negotiated.canList,
+  });
+}
+
+/** Proofs, found before any claim, that this call must not be sent. */
+function objectionTo(negotiated: Negotiated, row: RowSnapshot, args: JsonObject, ports: Ports): Rejection | null {
+  const { policy } = row;
+  if (negotiated.adapter === 'synchronous' && policy.waitBudgetExplicit && policy.waitBudgetMs > policy.synchronousBoundMs) {
+    const message =
+      `tool "${row.tool}" runs without tasks and is bounded at ${policy.synchronousBoundMs} ms, ` +
+      `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;
+    return { code: 'LongTaskUnsupported', message };
+  }
+  const keyed =
+    policy.submissionPolicy === 'key-argument' && policy.keyName
+      ? { ...args, [policy.keyName]: row.submissionKey }
+      : args;
+  const miss = ports.checkSchema(negotiated.inputSchema, keyed);
+  return miss ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) } : null;
+}
+
+async function sendOnClaim(input: SubmitInput, row: RowSnapshot, ports: Ports, attempt: Attempt): Promise<RowSnapshot> {
+  const server = serverOf(ports, row);
+  await attempt.seam('submit:before-claim');
+  const claimToken = ports.newToken();
+  const claim = await ports.receipts.claimLeg(input, claimToken, ports.clock.nowMs());
+  if (claim.ruling !== 'granted') return claim.row;
+  // A crash from here on leaves the leg open: the next attempt reads it as ambiguous.
+  await attempt.seam('submit:after-claim');
+  const wire = await ports.receipts.wireState(row.callNodeId);
+  const adapter = ports.protocols.adapter(claim.row.adapter ?? 'synchronous');
+  try {
+    const submission = await adapter.submit(
+      {
+        server,
+        tool: row.tool,
+        arguments: JSON.parse(wire.argumentsJson) as JsonObject,
+        submissionKey: row.submissionKey,
+        submissionPolicy: claim.row.submissionPolicy ?? 'at-most-once',
+        keyName: row.policy.keyName,
+        synchronousBoundMs: row.policy.synchronousBoundMs,
+      },
+      wire.session ?? {},
+      {
+        afterSend: () => attempt.seam('submit:after-send'),
+        onProgress: (message) => showProgress(attempt, ports, message),
+        signal: attempt.signal,
+      },
+    );
+    await attempt.seam('submit:after-reply');
+    const recorded = await recordSubmission(input, claimToken, submission, ports);
+    await attempt.seam('submit:after-commit');
+    return recorded;
+  } catch (error) {
+    if (!WireFault.isInstance(error)) throw error;
+    return closeFailedLeg(input, claimToken, error, ports);
+  }
+}
+
+function showProgress(attempt: Attempt, ports: Ports, message: string): void {
+  attempt.show({
+    schema: 'liveStatus.v1',
+    remoteStatus: 'running',
+    statusMessage: clip(message, LIMITS.statusMessageChars),
+    expiresAt: null,
+    cursor: { observationCount: 0, transientFaults: 0, lastIntervalMs: null, nextPollNotBeforeAt: null },
+    openRounds: [],
+    faultStreak: 0,
+    lastFault: null,
+    updatedAt: ports.clock.nowMs(),
+  });
+}
+
+async function recordSubmission(
+  fence: Fence,
+  claimToken: string,
+  submission: Submission,
+  ports: Ports,
+): Promise<RowSnapshot> {
+  const at = ports.clock.nowMs();
+  if (submission.kind === 'answered') {
+    const { outputSchema } = await ports.receipts.wireState(fence.callNodeId);
+    const terminal = terminalFromReply(submission.result, outputSchema, at, ports);
+    return ports.receipts.recordTerminal(fence.callNodeId, terminal.observation, terminal.result, { claimToken, at });
+  }
+  const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, submission.reference, at);
+  return recorded.row;
+}
+
+async function closeFailedLeg(
+  fence: SubmitInput,
+  claimToken: string,
+  fault: WireFault,
+  ports: Ports,
+): Promise<RowSnapshot> {
+  const at = ports.clock.nowMs();
+  const detail = clip(fault.message, LIMITS.evidenceChars);
+  const close = (outcome: 'notSent' | 'refused' | 'ambiguous') =>
+    ports.receipts.closeLeg(fence.callNodeId, claimToken, { outcome, detail, at });
+  if (fault.kind === 'NotSent') {
+    await close('notSent');
+    return retryUnsent(fence, fault, ports);
+  }
+  if (fault.kind === 'RefusedByServer') {
+    await close('refused');
+    return ports.receipts.recordRejection(fence, { code: 'refused-by-server', message: detail });
+  }
+  // Every other end of a send is ambiguous: the tool may run.
+  return close('ambiguous');
+}

@@ -1,0 +1,199 @@
+// Owns the port to a wire contract: what a step body may ask of a server, and the few errors it may get back.
+// Must never hold wire words: each contract maps its own once, in its `decode.ts`.
+
+import type { JsonObject, JsonValue } from '../operation/json.js';
+import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
+import type { InputAction, Question, RemoteReference } from '../operation/row.js';
+
+/** A configured tool server as the worker knows it. `headers` may hold credentials: never stored, never logged. */
+export interface ToolServer {
+  readonly name: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly protocol: AdapterName | 'auto';
+  readonly maxPollsPerSecond: number;
+  readonly trustAnnotations: boolean;
+}
+
+/** What one call puts on the wire. */
+export interface ToolCall {
+  readonly server: ToolServer;
+  readonly tool: string;
+  readonly arguments: JsonObject;
+  readonly submissionKey: string;
+  readonly submissionPolicy: SubmissionPolicyName;
+  readonly keyName: string | null;
+  /** How long a plain synchronous call may take (ms). */
+  readonly synchronousBoundMs: number;
+}
+
+/** What a server publishes about a tool, and the session in which the operation will live. */
+export interface Negotiated {
+  readonly adapter: AdapterName;
+  /** All that a later process needs to go on in this session. Never a credential. */
+  readonly session: JsonObject;
+  readonly toolVersion: string | null;
+  /** Digest of the tool's published descriptor. */
+  readonly descriptorDigest: string;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema: JsonObject | null;
+  readonly canList: boolean;
+  readonly annotations: { readonly readOnly: boolean; readonly idempotent: boolean };
+}
+
+/** `unknownTool` and `unsupported` are proofs that nothing was started. */
+export type Negotiation =
+  | { readonly kind: 'negotiated'; readonly negotiated: Negotiated }
+  | { readonly kind: 'unknownTool'; readonly message: string }
+  | { readonly kind: 'unsupported'; readonly message: string };
+
+/** The bytes of a `result` or `error` value exactly as received, without the envelope. */
+export interface ReceivedResult {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+  readonly isProtocolError: boolean;
+  readonly isToolError: boolean;
+  /** `structuredContent`, parsed, where present: only for the output-schema flag. */
+  readonly structuredContent: JsonValue | undefined;
+}
+
+export interface Observation {
+  readonly remoteStatus: string;
+  /** The status in our words; `other` = a word this contract does not know (flagged, bounded, never terminal). */
+  readonly meaning: 'working' | 'inputRequired' | 'completed' | 'failed' | 'cancelled' | 'other';
+  readonly statusMessage: string | null;
+  /** The server's hint as sent (ms); clamp before use. */
+  readonly intervalMs: number | null;
+  readonly expiresAt: number | null;
+}
+
+export type Submission =
+  | { readonly kind: 'referenced'; readonly reference: RemoteReference; readonly observation: Observation }
+  | { readonly kind: 'answered'; readonly result: ReceivedResult };
+
+export type LookUp =
+  | { readonly kind: 'found'; readonly reference: RemoteReference }
+  | { readonly kind: 'provedAbsent'; readonly evidence: string }
+  | { readonly kind: 'cannotTell'; readonly evidence: string };
+
+/** A question as read from the wire. `wire` is what the answer needs, from any process. */
+export interface WireQuestion {
+  /** Unique within the operation: session and JSON-RPC id (0 is a valid id), or input key. */
+  readonly wireKey: string;
+  readonly wire: JsonObject;
+  readonly question: Question;
+}
+
+/** What is already known, so that a replayed question is not taken twice. */
+export interface KnownQuestions {
+  readonly anchor: JsonObject | null;
+  readonly wireKeys: readonly string[];
+}
+
+export interface InputReply {
+  readonly action: InputAction;
+  readonly content: JsonValue;
+}
+
+export interface AnswerHooks {
+  /** Awaited after the status was read and before the answer's bytes may leave. */
+  readonly beforeSend: () => Promise<void>;
+  readonly afterSend: () => Promise<void>;
+}
+
+export type CancelAnswer = 'confirmed' | 'acknowledged' | 'refused' | 'unsupported';
+
+export type FetchedResult =
+  | { readonly kind: 'result'; readonly result: ReceivedResult }
+  | { readonly kind: 'notYet' }
+  | { readonly kind: 'lost'; readonly evidence: string };
+
+export interface SubmitHooks {
+  /** Called once the request's bytes were handed to the socket (a named crash window). */
+  readonly afterSend: () => Promise<void>;
+  /** Progress of a plain call, for people only. */
+  readonly onProgress: (message: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface ToolAdapter {
+  readonly name: AdapterName;
+  /** @throws WireFault NotSent | RefusedByServer | Ambiguous */
+  submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission>;
+  /** @throws WireFault Transient */
+  findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
+  /** @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation */
+  observe(server: ToolServer, reference: RemoteReference): Promise<Observation>;
+  /** A new session for the same reference, after the old one was lost. @throws WireFault Transient */
+  renewSession(server: ToolServer, reference: RemoteReference): Promise<RemoteReference>;
+  /** Where a lost question can be replayed from, or null. Best effort: never throws. */
+  anchor(server: ToolServer, reference: RemoteReference): Promise<JsonObject | null>;
+  /**
+   * Reads the open questions. `onQuestion` stores one before the source of it is let go.
+   * @throws WireFault Transient | SessionLost | ProtocolViolation
+   */
+  pickUpQuestions(
+    server: ToolServer,
+    reference: RemoteReference,
+    known: KnownQuestions,
+    onQuestion: (question: WireQuestion) => Promise<void>,
+  ): Promise<void>;
+  /** @throws WireFault Transient | SessionLost */
+  answer(
+    server: ToolServer,
+    reference: RemoteReference,
+    wire: JsonObject,
+    reply: InputReply,
+    hooks: AnswerHooks,
+  ): Promise<'delivered' | 'roundClosed'>;
+  /** @throws WireFault Transient | NotFound | SessionLost */
+  cancel(
+    server: ToolServer,
+    reference: RemoteReference,
+    afterSend: () => Promise<void>,
+  ): Promise<CancelAnswer>;
+  /** @throws WireFault Transient | SessionLost | ProtocolViolation */
+  fetchResult(server: ToolServer, reference: RemoteReference): Promise<FetchedResult>;
+  /** Ends the session, best effort, after the receipt is committed. Never throws. */
+  release(server: ToolServer, session: JsonObject): Promise<void>;
+}
+
+/** All wire contracts behind one door: negotiation picks the contract, later steps ask for the pinned one. */
+export interface ProtocolRegistry {
+  /** @throws WireFault NotSent | Transient (nothing was submitted either way) | ProtocolViolation */
+  negotiate(server: ToolServer, tool: string): Promise<Negotiation>;
+  adapter(name: AdapterName): ToolAdapter;
+}
+
+export type WireFaultKind =
+  | 'NotSent'
+  | 'RefusedByServer'
+  | 'Ambiguous'
+  | 'Transient'
+  | 'NotFound'
+  | 'SessionLost'
+  | 'ProtocolViolation';
+
+/** The only error an adapter throws. `message` never holds a credential or a whole body. */
+export class WireFault extends Error {
+  override readonly name = 'WireFault';
+  readonly kind: WireFaultKind;
+  readonly retryAfterMs: number | null;
+  /** The wire's own code, for evidence: HTTP status or JSON-RPC code. */
+  readonly wireCode: number | null;
+
+  constructor(
+    kind: WireFaultKind,
+    message: string,
+    extra: { retryAfterMs?: number | null; wireCode?: number | null } = {},
+  ) {
+    super(message);
+    this.kind = kind;
+    this.retryAfterMs = extra.retryAfterMs ?? null;
+    this.wireCode = extra.wireCode ?? null;
+  }
+
+  static isInstance(value: unknown): value is WireFault {
+    return value instanceof Error && value.name === 'WireFault' && 'kind' in value;
+  }
+}

@@ -1,0 +1,200 @@
+// Owns the port to the store: what must be unique across runs, engines and retention.
+// Must never decide an outcome: it keeps first writes, compares, and refuses.
+
+import type { End, Presented } from '../operation/build-receipt.js';
+import type { JsonObject } from '../operation/json.js';
+import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
+import type { ClaimRuling } from '../operation/policy.js';
+import type { Receipt } from '../operation/receipt.js';
+import type {
+  CancelDelivery,
+  LegOutcome,
+  OperationPolicy,
+  Question,
+  Rejection,
+  RemoteReference,
+  RoundReply,
+  RowSnapshot,
+  StoredResult,
+  TerminalObservation,
+} from '../operation/row.js';
+
+/** Which run writes, and under which epoch it believes to be the owner. */
+export interface Fence {
+  readonly callNodeId: string;
+  readonly runId: string;
+  readonly executionEpoch: number;
+}
+
+export interface OpenRequest {
+  readonly callNodeId: string;
+  readonly requestDigest: string;
+  readonly server: string;
+  readonly tool: string;
+  /** The arguments' JSON text, as given. */
+  readonly argumentsJson: string;
+  readonly argumentsDigest: string;
+  readonly submissionKey: string;
+  readonly policy: OperationPolicy;
+  /** Set where the worker knows no such server: a new row is born rejected; an adopted one is left alone. */
+  readonly rejection: Rejection | null;
+  readonly runId: string;
+  readonly at: number;
+}
+
+export type OpenResult =
+  | { readonly kind: 'opened'; readonly row: RowSnapshot }
+  | { readonly kind: 'conflict'; readonly storedDigest: string };
+
+export interface NegotiationRecord {
+  readonly adapter: AdapterName;
+  readonly submissionPolicy: SubmissionPolicyName;
+  readonly toolVersion: string | null;
+  readonly descriptorDigest: string;
+  readonly outputSchema: JsonObject | null;
+  readonly session: JsonObject;
+}
+
+/** What only step bodies need and no snapshot carries. */
+export interface WireState {
+  readonly argumentsJson: string;
+  readonly session: JsonObject | null;
+  readonly outputSchema: JsonObject | null;
+  readonly anchor: JsonObject | null;
+  /** By round id: what the answer needs on the wire, the question, and the reply's text once recorded. */
+  readonly rounds: Readonly<Record<string, StoredRound>>;
+}
+
+export interface StoredRound {
+  readonly wireKey: string;
+  readonly wire: JsonObject;
+  readonly question: Question;
+  readonly replyJson: string | null;
+}
+
+export interface NewRound extends Omit<StoredRound, 'replyJson'> {
+  readonly roundId: string;
+  readonly schemaDigest: string;
+  readonly openedAt: number;
+  readonly deadlineAt: number;
+}
+
+export interface ResultBytes {
+  readonly stored: StoredResult;
+  readonly bytes: Uint8Array;
+}
+
+export type Acceptance =
+  | {
+      readonly kind: 'accepted';
+      readonly row: RowSnapshot;
+      readonly receipt: Receipt;
+      readonly isFirst: boolean;
+    }
+  /** `fact`: the first of the eight facts that differed, or `end` where the row proves none. */
+  | { readonly kind: 'refused'; readonly row: RowSnapshot; readonly fact: string; readonly evidence: string };
+
+/**
+ * The store of operations. Every write is one transaction and returns the row as it then stands.
+ * Fenced writes compare the run with the row's owner: the owner passes; another run under the row's epoch takes the
+ * next epoch and passes; an older epoch is refused with `StoreError` `Superseded`. A missing row is `LedgerMissing`.
+ * Evidence (legs closed, references, rounds, terminal observations) is never fenced; the first write wins and a
+ * contradiction is kept in the evidence table.
+ */
+export interface ReceiptStore {
+  /** Creates the row or adopts it; either way this run takes the epoch (unless it is the owner already). */
+  open(request: OpenRequest): Promise<OpenResult>;
+  /** Fenced read: the first thing every step body does. */
+  begin(fence: Fence): Promise<RowSnapshot>;
+  read(callNodeId: string): Promise<RowSnapshot | null>;
+  wireState(callNodeId: string): Promise<WireState>;
+
+  /** First wins once a leg that may have been sent exists; before that a newer session replaces the older. Fenced. */
+  recordNegotiation(fence: Fence, negotiation: NegotiationRecord): Promise<RowSnapshot>;
+  /** Recorded only where `mayReject(legs)` holds and nothing else ended the operation; first wins. Fenced. */
+  recordRejection(fence: Fence, rejection: Rejection): Promise<RowSnapshot>;
+  /** Compare-and-set by `rulingOnClaim` inside the transaction. Fenced. */
+  claimLeg(fence: Fence, claimToken: string, at: number): Promise<{ ruling: ClaimRuling; row: RowSnapshot }>;
+  /** Only the leg with this token, and only while `open` or `ambiguous`. Not fenced. */
+  closeLeg(
+    callNodeId: string,
+    claimToken: string,
+    end: { outcome: LegOutcome; detail: string | null; at: number },
+  ): Promise<RowSnapshot>;
+  /** Closes every leg that another attempt left open as `ambiguous`. Fenced. */
+  abandonOpenLegs(fence: Fence, detail: string, at: number): Promise<RowSnapshot>;
+  /** Also closes the leg as `referenced` (claimToken null: found by look-up, the last unsettled leg). Not fenced. */
+  recordReference(
+    callNodeId: string,
+    claimToken: string | null,
+    reference: RemoteReference,
+    at: number,
+  ): Promise<{ row: RowSnapshot; contradicts: boolean }>;
+  /** A new session for the same remote id. Fenced. */
+  replaceLocator(fence: Fence, reference: RemoteReference): Promise<RowSnapshot>;
+  recordAbsence(fence: Fence, evidence: string, at: number): Promise<RowSnapshot>;
+  recordAnchor(callNodeId: string, anchor: JsonObject): Promise<void>;
+
+  recordRound(callNodeId: string, round: NewRound): Promise<RowSnapshot>;
+  /** The server moved on. Not fenced. */
+  closeRound(callNodeId: string, roundId: string, at: number): Promise<RowSnapshot>;
+  /** Compare-and-set: only while the round is open and has no reply. Returns the row; the caller reads whose reply it is. Fenced. */
+  recordReply(fence: Fence, roundId: string, reply: RoundReply, replyJson: string): Promise<RowSnapshot>;
+  /** Just before the reply's bytes may leave; first wins. Not fenced. */
+  recordSending(callNodeId: string, roundId: string, replyDigest: string, at: number): Promise<RowSnapshot>;
+  recordDelivery(callNodeId: string, roundId: string, replyDigest: string, at: number): Promise<RowSnapshot>;
+
+  /** Raises `cancelGeneration` from `fromGeneration` by one, delivery `unsent`; a no-op when it is already past. Fenced. */
+  raiseCancel(fence: Fence, fromGeneration: number, reason: string): Promise<RowSnapshot>;
+  recordCancelDelivery(callNodeId: string, delivery: CancelDelivery): Promise<RowSnapshot>;
+
+  /** Terminal observation, with the result where it is in hand, in one transaction. First wins. Not fenced. */
+  recordTerminal(
+    callNodeId: string,
+    observation: TerminalObservation,
+    result: ResultBytes | null,
+    leg?: { claimToken: string; at: number },
+  ): Promise<RowSnapshot>;
+  recordResult(callNodeId: string, result: ResultBytes): Promise<RowSnapshot>;
+
+  /**
+   * The single acceptance point. One transaction: fence, compare all eight presented facts with the row, `decide` the
+   * end from the row, write receipt, ready row and (where owed) the effect reconciliation. An existing receipt is
+   * returned as it is. A refusal is recorded in the evidence table.
+   */
+  acceptTerminal(
+    fence: Fence,
+    presented: Presented,
+    decide: (row: RowSnapshot) => { end: End; receipt: Receipt } | null,
+    at: number,
+  ): Promise<Acceptance>;
+
+  readReceipt(callNodeId: string): Promise<Receipt | null>;
+  /** Bytes of a stored result by its digest, verified against it. */
+  readResult(digest: string): Promise<Uint8Array | null>;
+  addEvidence(callNodeId: string, kind: EvidenceKind, detail: string, at: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type EvidenceKind =
+  | 'second-reference'
+  | 'terminal-contradiction'
+  | 'result-contradiction'
+  | 'acceptance-refused'
+  | 'absence-proved'
+  | 'question-lost'
+  | 'protocol-violation';
+
+export type StoreErrorCode = 'Superseded' | 'LedgerMissing' | 'StoreVersion' | 'StoreUnusable';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly code: StoreErrorCode;
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+  static isInstance(value: unknown): value is StoreError {
+    return value instanceof Error && value.name === 'StoreError' && 'code' in value;
+  }
+}
