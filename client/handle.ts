@@ -1,0 +1,313 @@
+// Owns what a caller can do with one operation: look, watch, answer, cancel, wait for its end.
+// Must never cancel by giving up: a local timeout stops waiting and nothing else.
+
+import {
+  type Client,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+} from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import type { ReplyVerdict } from '../operation/facts.js';
+import { replyDigest } from '../operation/digests.js';
+import type { JsonValue } from '../operation/json.js';
+import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
+import type { Receipt } from '../operation/receipt.js';
+import type { ToolOperation } from '../operation/record.js';
+import type { InputAction } from '../operation/row.js';
+import { checkSchema, digests } from '../primitives/node-primitives.js';
+import type { OperationEnd, ReplyMessage } from '../workflows/contract.js';
+import { type DescribedRun, describeRun } from './described-run.js';
+import { ToolOperationError } from './errors.js';
+import { type OperationView, type PendingInput, emptyView, viewOfEnd, viewOfRecord } from './view.js';
+
+/** Reads a stored result by its digest. */
+export interface ResultReader {
+  readResult(digest: string): Promise<Uint8Array | null>;
+}
+
+/** The end of an operation, whatever the outcome. */
+export interface OperationResult {
+  readonly receipt: Receipt;
+  readonly outcome: Outcome;
+  /** The tool's result (or the protocol error), parsed; null where there is none or it is read by its digest. */
+  readonly toolResult: JsonValue;
+  /** The result's JSON text exactly as received; null as `toolResult`. */
+  readonly resultJson: string | null;
+}
+
+export interface AnswerOptions {
+  /** Default: the only open round. */
+  readonly roundId?: string;
+  /** Default `accept`. */
+  readonly action?: InputAction;
+  /** The reply; for `accept` in form mode it fits the question's schema. */
+  readonly content?: JsonValue;
+  /** ms to wait for the verdict; default 60,000. The reply may still be applied later. */
+  readonly timeoutMs?: number;
+}
+
+export type CancelResult =
+  | { readonly kind: 'requested' }
+  | { readonly kind: 'tooLate'; readonly outcome: Outcome | null };
+
+const QUERY_TIMEOUT_MS = 2_000;
+const HOLD_CHECK_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 60_000;
+
+export class ToolOperationHandle {
+  readonly callNodeId: string;
+  readonly workflowId: string;
+  readonly #client: Client;
+  readonly #results: ResultReader | null;
+
+  /** Use `ToolOperationClient.start` or `getHandle`. */
+  constructor(client: Client, callNodeId: string, results: ResultReader | null) {
+    this.#client = client;
+    this.callNodeId = callNodeId;
+    this.workflowId = workflowIdOf(callNodeId);
+    this.#results = results;
+  }
+
+  /**
+   * The operation as it stands. Answers without a live worker too, and then says since when one is missing.
+   * @throws ToolOperationError `OperationNotFound`
+   */
+  async status(): Promise<OperationView> {
+    const described = await this.#describe();
+    return this.#viewOf(described);
+  }
+
+  /**
+   * Yields the operation whenever it changed, until it has ended or is held; adds nothing to its history.
+   * @param options.everyMs pace of looking, default 1,000
+   */
+  async *watch(options: { readonly everyMs?: number; readonly signal?: AbortSignal } = {}): AsyncGenerator<OperationView> {
+    let last = '';
+    for (;;) {
+      const view = await this.status();
+      const now = JSON.stringify(view);
+      if (now !== last) yield view;
+      last = now;
+      if (view.receipt || options.signal?.aborted) return;
+      await pause(options.everyMs ?? 1_000, options.signal);
+    }
+  }
+
+  /**
+   * Answers the open question and waits for the store's verdict. Giving the same reply again is safe.
+   * @throws ToolOperationError `InvalidRequest` (nothing was sent), `LocalTimeout`, `OperationNotFound`
+   */
+  async answer(options: AnswerOptions = {}): Promise<ReplyVerdict> {
+    const view = await this.status();
+    if (view.receipt) return { kind: 'roundClosed' };
+    const round = pickRound(view, options.roundId);
+    const action = options.action ?? 'accept';
+    const content = options.content ?? null;
+    const objection = round && objectionTo(round, action, content);
+    if (objection) return { kind: 'refused', reason: objection };
+    const roundId = round?.roundId ?? options.roundId;
+    if (roundId === undefined) throw new ToolOperationError('InvalidRequest', 'no question is open', view);
+    const digest = replyDigest({ action, content }, digests);
+    const message: ReplyMessage = { roundId, replyDigest: digest, action, content };
+    return this.#sendReply(message, options.timeoutMs ?? ANSWER_TIMEOUT_MS, view);
+  }
+
+  /**
+   * Asks for the operation's cancellation; durable without a worker. The end still decides: see `result`.
+   * @throws ToolOperationError `OperationNotFound`
+   */
+  async cancel(reason = 'cancelled by the caller', requestedBy = 'client'): Promise<CancelResult> {
+    const handle = this.#client.workflow.getHandle(this.workflowId);
+    try {
+      await handle.signal(MESSAGES.cancelSignal, { reason, requestedBy });
+      return { kind: 'requested' };
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+      const view = await this.status();
+      return { kind: 'tooLate', outcome: view.outcome };
+    }
+  }
+
+  /**
+   * Waits for the receipt and the tool's result, whatever the outcome.
+   * @param options.timeoutMs stops waiting after so long; cancels nothing
+   * @throws ToolOperationError `LocalTimeout`; `OperationUnresolved` with the evidence (it stays held);
+   *   `CallNodeConflict` where only the store could find it; `OperationNotFound`
+   */
+  async result(options: { readonly timeoutMs?: number } = {}): Promise<OperationResult> {
+    const stop = new AbortController();
+    const racers: Promise<OperationResult>[] = [this.#end(), this.#untilHeld(stop.signal)];
+    if (options.timeoutMs !== undefined) racers.push(this.#localTimeout(options.timeoutMs, stop.signal));
+    try {
+      return await Promise.race(racers);
+    } finally {
+      stop.abort();
+    }
+  }
+
+  async #end(): Promise<OperationResult> {
+    try {
+      const end = (await this.#client.workflow.getHandle(this.workflowId).result()) as OperationEnd;
+      return await this.#resultOf(end);
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) throw notFound(this.callNodeId, error);
+      if (!(error instanceof WorkflowFailedError)) throw error;
+      const { cause } = error;
+      if (cause instanceof ApplicationFailure && cause.type === 'CallNodeConflict') {
+        throw new ToolOperationError('CallNodeConflict', cause.message, null, { cause: error });
+      }
+      const how = cause?.message ?? error.message;
+      throw new ToolOperationError(
+        'OperationUnresolved',
+        `the run of "${this.callNodeId}" was closed without a receipt (${how}); start it again to adopt the operation`,
+        null,
+        { cause: error },
+      );
+    }
+  }
+
+  async #resultOf(end: OperationEnd): Promise<OperationResult> {
+    const { receipt } = end;
+    let { resultJson } = end;
+    if (resultJson === null && receipt.result && this.#results) {
+      const bytes = await this.#results.readResult(receipt.result.digest);
+      resultJson = bytes === null ? null : Buffer.from(bytes).toString('utf8');
+    }
+    const toolResult = resultJson === null ? null : (JSON.parse(resultJson) as JsonValue);
+    return { receipt, outcome: receipt.outcome, toolResult, resultJson };
+  }
+
+  /** Rejects once the operation is visibly held; never resolves. */
+  async #untilHeld(signal: AbortSignal): Promise<never> {
+    while (!signal.aborted) {
+      const described = await describeRun(this.#client, this.workflowId).catch(() => null);
+      if (described?.status === 'RUNNING' && described.state === 'UNRESOLVED') {
+        const view = await this.#viewOf(described);
+        if (view.state === 'UNRESOLVED') {
+          const evidence = [view.reason, view.evidence].filter(Boolean).join(': ');
+          throw new ToolOperationError('OperationUnresolved', `"${this.callNodeId}" is held: ${evidence}`, view);
+        }
+      }
+      await pause(HOLD_CHECK_MS, signal);
+    }
+    return new Promise<never>(() => {});
+  }
+
+  async #localTimeout(timeoutMs: number, signal: AbortSignal): Promise<never> {
+    await pause(timeoutMs, signal);
+    if (signal.aborted) return new Promise<never>(() => {});
+    throw new ToolOperationError('LocalTimeout', `"${this.callNodeId}" has not ended within ${timeoutMs} ms`);
+  }
+
+  async #sendReply(message: ReplyMessage, timeoutMs: number, view: OperationView): Promise<ReplyVerdict> {
+    const handle = this.#client.workflow.getHandle(this.workflowId);
+    // The same id gives one outcome, also when asked again after a lost connection.
+    const updateId = `${message.roundId}:${message.replyDigest.slice(0, 32)}`;
+    try {
+      return await this.#client.withDeadline(Date.now() + timeoutMs, () =>
+        handle.executeUpdate<ReplyVerdict, [ReplyMessage]>(MESSAGES.answerUpdate, { args: [message], updateId }),
+      );
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) return { kind: 'roundClosed' };
+      if (error instanceof WorkflowUpdateFailedError) {
+        const after = await this.status();
+        if (after.receipt) return { kind: 'roundClosed' };
+        return { kind: 'refused', reason: error.cause?.message ?? error.message };
+      }
+      if (!isDeadline(error)) throw error;
+      const said = `no verdict within ${timeoutMs} ms; the reply may still be applied, giving it again is safe`;
+      throw new ToolOperationError('LocalTimeout', said, view, { cause: error });
+    }
+  }
+
+  async #describe(): Promise<DescribedRun> {
+    try {
+      return await describeRun(this.#client, this.workflowId);
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError) throw notFound(this.callNodeId, error);
+      throw error;
+    }
+  }
+
+  async #viewOf(described: DescribedRun): Promise<OperationView> {
+    const run = { callNodeId: this.callNodeId, workflowId: this.workflowId, runId: described.runId };
+    if (described.status === 'COMPLETED') {
+      const end = (await this.#client.workflow.getHandle(this.workflowId, described.runId).result()) as OperationEnd;
+      return viewOfEnd(end.receipt, end.resultJson, run);
+    }
+    const { live, waitingForWorkerSince } = described;
+    const record = waitingForWorkerSince === null ? await this.#queryRecord() : null;
+    if (record) return viewOfRecord(record, live, run, waitingForWorkerSince);
+    return {
+      ...emptyView(run, described.state),
+      server: described.server,
+      tool: described.tool,
+      adapter: described.adapter,
+      remoteStatus: live?.remoteStatus ?? null,
+      statusMessage: live?.statusMessage ?? null,
+      reason: described.status === 'RUNNING' ? null : `the run is ${described.status.toLowerCase()}`,
+      pendingInput: (live?.openRounds ?? []).map(({ roundId, question, deadlineAt }) => ({
+        roundId,
+        question,
+        deadlineAt,
+      })),
+      cancelRequested: described.state === 'CANCEL_REQUESTED',
+      polls: live?.cursor.observationCount ?? 0,
+      waitingForWorkerSince,
+    };
+  }
+
+  /** The run's own record, or null where no worker answers in time. */
+  async #queryRecord(): Promise<ToolOperation | null> {
+    try {
+      return await this.#client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
+        this.#client.workflow.getHandle(this.workflowId).query<ToolOperation>(MESSAGES.operationQuery),
+      );
+    } catch {
+      return null;
+    }
+  }
+}
+
+function notFound(callNodeId: string, cause: Error): ToolOperationError {
+  return new ToolOperationError('OperationNotFound', `no operation is named "${callNodeId}"`, null, { cause });
+}
+
+function pickRound(view: OperationView, roundId: string | undefined): PendingInput | null {
+  if (roundId !== undefined) return view.pendingInput.find((round) => round.roundId === roundId) ?? null;
+  if (view.pendingInput.length > 1) {
+    const ids = view.pendingInput.map((round) => round.roundId).join(', ');
+    throw new ToolOperationError('InvalidRequest', `several questions are open, name one: ${ids}`, view);
+  }
+  return view.pendingInput[0] ?? null;
+}
+
+function objectionTo(round: PendingInput, action: InputAction, content: JsonValue): string | null {
+  if (action !== 'accept') return content === null ? null : `"${action}" carries no content`;
+  const { schema, mode } = round.question;
+  if (mode === 'url') return content === null ? null : 'a link is opened, not filled in: no content';
+  return schema ? checkSchema(schema, content) : null;
+}
+
+/** gRPC DEADLINE_EXCEEDED (4) or CANCELLED (1), wrapped by the SDK in more than one way. */
+function isDeadline(error: unknown): boolean {
+  for (let current: unknown = error; current instanceof Error; current = current.cause) {
+    const { code } = current as Error & { code?: unknown };
+    if (code === 4 || code === 1 || current.name === 'WorkflowUpdateRPCTimeoutOrCancelledError') return true;
+  }
+  return false;
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const timer = setTimeout(done, ms);
+    function done(): void {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    }
+    signal?.addEventListener('abort', done);
+  });
+}

@@ -1,0 +1,18 @@
+// Owns the public entry `durable-tool-calls/client`.
+
+export {
+  ToolOperationClient,
+  type StartOptions,
+  type ToolOperationClientOptions,
+} from './client.js';
+export { ToolOperationError } from './errors.js';
+export {
+  type AnswerOptions,
+  type CancelResult,
+  type OperationResult,
+  type ResultReader,
+  ToolOperationHandle,
+} from './handle.js';
+export type { OperationView, PendingInput, ViewResult } from './view.js';
+export type { Receipt } from '../operation/receipt.js';
+export { workflowIdOf } from '../operation/names.js';

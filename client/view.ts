@@ -1,0 +1,143 @@
+// Owns `operationView.v1`: what status, watch and the CLI show of an operation.
+// Must never hold arguments or credentials.
+
+import type { JsonValue } from '../operation/json.js';
+import type { LiveStatus } from '../operation/live-status.js';
+import { type FailureKind, type OperationState, type Outcome, VIEW_SCHEMA } from '../operation/names.js';
+import { openRounds } from '../operation/policy.js';
+import type { Receipt } from '../operation/receipt.js';
+import type { ToolOperation } from '../operation/record.js';
+import type { Question } from '../operation/row.js';
+
+/** A question that waits for an answer. */
+export interface PendingInput {
+  readonly roundId: string;
+  readonly question: Question;
+  /** Epoch ms: past it the operation is cancelled. */
+  readonly deadlineAt: number;
+}
+
+/** A result: parsed where it rides with the run, else only its reference. */
+export interface ViewResult {
+  readonly digest: string;
+  readonly sizeBytes: number;
+  readonly mediaType: string;
+  /** Absent where the result is read by its digest. */
+  readonly value?: JsonValue;
+}
+
+/** `operationView.v1`. Times are epoch ms. */
+export interface OperationView {
+  readonly schema: 'operationView.v1';
+  readonly callNodeId: string;
+  readonly server: string | null;
+  readonly tool: string | null;
+  readonly adapter: string | null;
+  readonly state: OperationState;
+  readonly remoteStatus: string | null;
+  readonly statusMessage: string | null;
+  readonly outcome: Outcome | null;
+  readonly failureKind: FailureKind | null;
+  /** Why it ended, is held, or is being cancelled. */
+  readonly reason: string | null;
+  /** Evidence while UNRESOLVED. */
+  readonly evidence: string | null;
+  readonly pendingInput: readonly PendingInput[];
+  readonly cancelRequested: boolean;
+  readonly result: ViewResult | null;
+  readonly receipt: Receipt | null;
+  readonly workflowId: string;
+  readonly runId: string;
+  /** Looks taken at the remote operation so far. */
+  readonly polls: number;
+  /** Since when work waits for a worker that does not come; null while one is alive or nothing is due. */
+  readonly waitingForWorkerSince: number | null;
+}
+
+export interface RunIdentity {
+  readonly callNodeId: string;
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+/** From the run's own record, brought up to date by the pending observation's live status. */
+export function viewOfRecord(
+  record: ToolOperation,
+  live: LiveStatus | null,
+  run: RunIdentity,
+  waitingForWorkerSince: number | null,
+): OperationView {
+  const { receipt } = record;
+  return {
+    ...emptyView(run, record.state),
+    server: record.server,
+    tool: record.tool,
+    adapter: record.adapter,
+    remoteStatus: live?.remoteStatus ?? record.remoteStatus,
+    statusMessage: live?.statusMessage ?? record.statusMessage,
+    outcome: receipt?.outcome ?? null,
+    failureKind: receipt?.failureKind ?? null,
+    reason: reasonOf(record),
+    evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
+    pendingInput: openRounds(record.rounds).flatMap((round) =>
+      round.question ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }] : [],
+    ),
+    cancelRequested: record.cancelAsked !== null || record.cancelGeneration > 0,
+    receipt,
+    polls: Math.max(live?.cursor.observationCount ?? 0, record.pollCursor.observationCount),
+    waitingForWorkerSince,
+  };
+}
+
+function reasonOf(record: ToolOperation): string | null {
+  if (record.receipt) return record.receipt.decision.reason;
+  if (record.hold) return record.hold.reason;
+  if (record.ledgerBehind) return 'ledger-behind';
+  return record.rejection?.message ?? record.cancelAsked?.reason ?? null;
+}
+
+/** From the receipt alone: the end, as a closed run or the store tells it. */
+export function viewOfEnd(receipt: Receipt, resultJson: string | null, run: RunIdentity): OperationView {
+  const { result } = receipt;
+  const value = resultJson === null ? {} : { value: JSON.parse(resultJson) as JsonValue };
+  return {
+    ...emptyView(run, receipt.state),
+    server: receipt.server,
+    tool: receipt.tool,
+    adapter: receipt.adapter,
+    remoteStatus: receipt.remoteSaid.remoteStatus,
+    statusMessage: receipt.remoteSaid.statusMessage,
+    outcome: receipt.outcome,
+    failureKind: receipt.failureKind,
+    reason: receipt.decision.reason,
+    cancelRequested: receipt.cancelGeneration > 0,
+    result: result && { digest: result.digest, sizeBytes: result.sizeBytes, mediaType: result.mediaType, ...value },
+    receipt,
+    polls: receipt.transport.observations,
+  };
+}
+
+export function emptyView(run: RunIdentity, state: OperationState): OperationView {
+  return {
+    schema: VIEW_SCHEMA,
+    callNodeId: run.callNodeId,
+    server: null,
+    tool: null,
+    adapter: null,
+    state,
+    remoteStatus: null,
+    statusMessage: null,
+    outcome: null,
+    failureKind: null,
+    reason: null,
+    evidence: null,
+    pendingInput: [],
+    cancelRequested: false,
+    result: null,
+    receipt: null,
+    workflowId: run.workflowId,
+    runId: run.runId,
+    polls: 0,
+    waitingForWorkerSince: null,
+  };
+}

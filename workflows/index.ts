@@ -1,0 +1,3 @@
+// Owns what a Worker bundles: the workflow types of this package, for people with their own Worker too.
+
+export { toolOperation } from './tool-operation.js';

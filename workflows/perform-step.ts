@@ -1,0 +1,104 @@
+// Owns the turning of a chosen step into the activity call with its input.
+// Must never look at outcomes.
+
+import { workflowInfo } from '@temporalio/workflow';
+import type { AcceptOutcome } from '../activities/step-inputs.js';
+import { presentedBy } from '../operation/build-receipt.js';
+import type { StepFact } from '../operation/facts.js';
+import { LIMITS } from '../operation/limits.js';
+import type { ObserveStep, Step } from '../operation/next-step.js';
+import { waitDeadlineAt } from '../operation/policy.js';
+import type { ToolOperation } from '../operation/record.js';
+import type { ToolOperationInput } from './contract.js';
+import { opening, type StepContext, stepActivities } from './steps.js';
+
+export type PerformableStep = Exclude<Step, { kind: 'awaitOperator' | 'done' }>;
+
+function contextOf(record: ToolOperation): StepContext {
+  return {
+    server: record.server,
+    tool: record.tool,
+    taskQueue: workflowInfo().taskQueue,
+    synchronousBoundMs: record.policy?.synchronousBoundMs ?? LIMITS.synchronousBoundMs,
+  };
+}
+
+function fenceOf(record: ToolOperation) {
+  const { callNodeId, executionEpoch } = record;
+  return { callNodeId, executionEpoch, runId: workflowInfo().runId };
+}
+
+/** Runs one step; its fact, and what accept brings home besides. */
+export async function performStep(
+  step: PerformableStep,
+  record: ToolOperation,
+  input: ToolOperationInput,
+): Promise<AcceptOutcome> {
+  if (step.kind === 'accept') return performAccept(record);
+  return { fact: await performFact(step, record, input), inlineResult: null };
+}
+
+function performFact(
+  step: Exclude<PerformableStep, { kind: 'accept' }>,
+  record: ToolOperation,
+  input: ToolOperationInput,
+): Promise<StepFact> {
+  const fence = fenceOf(record);
+  const activities = stepActivities(contextOf(record), step.kind === 'askHuman' ? 'observe' : step.kind);
+  switch (step.kind) {
+    case 'open': {
+      const { callNodeId, requestDigest, server, tool, waitBudgetMs } = input;
+      return opening.open({
+        callNodeId,
+        requestDigest,
+        server,
+        tool,
+        waitBudgetMs,
+        arguments: input.arguments,
+        runId: fence.runId,
+      });
+    }
+    case 'submit':
+      return activities.submit({ ...fence, deadlineAt: step.deadlineAt });
+    case 'lookUp':
+      return activities.lookUp({ ...fence, notBeforeAt: step.notBeforeAt });
+    case 'observe':
+    case 'askHuman':
+      return activities.observe({ ...fence, ...observeInput(step, record) });
+    case 'answer':
+      return activities.deliverAnswer({ ...fence, reply: step.reply });
+    case 'cancel':
+      return activities.sendCancel({ ...fence, reason: step.reason, fromGeneration: record.cancelGeneration });
+    case 'fetchResult':
+      return activities.fetchResult({ ...fence, notBeforeAt: step.notBeforeAt, deadlineAt: record.fetchDeadlineAt });
+  }
+}
+
+function observeInput(step: ObserveStep, record: ToolOperation) {
+  const isAsking = step.kind === 'askHuman';
+  return {
+    openRoundIds: step.openRoundIds,
+    // Once the question is answered in mid-step, the wait budget counts again.
+    waitDeadlineAt: isAsking ? waitDeadlineAt(record) : step.deadlineAt,
+    inputDeadlineAt: isAsking ? step.deadlineAt : null,
+    notBeforeAt: step.notBeforeAt,
+    freshSession: step.freshSession,
+    once: step.once,
+    cursor: record.pollCursor,
+    expiresAt: record.expiresAt,
+  };
+}
+
+function performAccept(record: ToolOperation): Promise<AcceptOutcome> {
+  return stepActivities(contextOf(record), 'accept').acceptTerminal({
+    ...fenceOf(record),
+    presented: presentedBy(record),
+    course: {
+      cursor: record.pollCursor,
+      remoteStatus: record.remoteStatus,
+      statusMessage: record.statusMessage,
+      reason: record.hold?.reason ?? record.cancelAsked?.reason ?? null,
+    },
+    operator: record.operator,
+  });
+}

@@ -1,0 +1,209 @@
+// Owns the loop of one tool operation: perform the next step, fold its fact, fold the mail, ask again.
+// Must never hold a rule: `apply` and `nextStep` do. Handlers only post; a throw in one would brick the run.
+
+import {
+  ActivityFailure,
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  isCancellation,
+  setHandler,
+  uuid4,
+  workflowInfo,
+} from '@temporalio/workflow';
+import { RetryState } from '@temporalio/common';
+import type { AcceptOutcome } from '../activities/step-inputs.js';
+import { apply } from '../operation/apply.js';
+import type { Fact, OutsideFact } from '../operation/facts.js';
+import { LIMITS } from '../operation/limits.js';
+import { nextStep, type Step } from '../operation/next-step.js';
+import { newOperation, type ToolOperation } from '../operation/record.js';
+import { verdictOf } from '../operation/replies.js';
+import * as contract from './contract.js';
+import { type PerformableStep, performStep } from './perform-step.js';
+import { createShownState } from './shown-state.js';
+
+/** A step under way; `outcome` is null where it was interrupted. */
+interface Running {
+  readonly step: PerformableStep;
+  readonly scope: CancellationScope;
+  settled: { outcome: AcceptOutcome | null } | { error: unknown } | null;
+}
+
+/** One long tool call, from submission to receipt. Completes only with a receipt, whatever the outcome. */
+export async function toolOperation(input: contract.ToolOperationInput): Promise<contract.OperationEnd> {
+  const native = CancellationScope.current().cancelRequested;
+  return CancellationScope.nonCancellable(() => run(input, native));
+}
+
+async function run(input: contract.ToolOperationInput, native: Promise<never>): Promise<contract.OperationEnd> {
+  const { callNodeId, requestDigest, server, tool } = input;
+  const startedAt = workflowInfo().startTime.getTime();
+  let record = newOperation({ callNodeId, requestDigest, server, tool, startedAt });
+  let clockMs = startedAt;
+  let inlineResult: string | null = null;
+  const mail: OutsideFact[] = [];
+  const shown = createShownState(input.searchAttributes);
+
+  // Time never runs backwards in the fold, whichever machine's clock brought the news.
+  const now = (): number => (clockMs = Math.max(clockMs, Date.now()));
+  const fold = (fact: Fact): void => {
+    clockMs = Math.max(clockMs, fact.at, Date.now());
+    record = apply(record, { ...fact, at: clockMs }).record;
+  };
+  const foldMail = (): void => {
+    for (const fact of mail.splice(0)) fold(fact);
+  };
+
+  listen(mail, () => record, native);
+
+  let watching: Running | null = null;
+  const settle = (running: Running): void => {
+    const { settled } = running;
+    if (!settled) return;
+    if ('error' in settled) throw settled.error;
+    if (settled.outcome) {
+      inlineResult = settled.outcome.inlineResult ?? inlineResult;
+      fold(settled.outcome.fact);
+    } else {
+      fold({ kind: 'interrupted', at: now() });
+    }
+  };
+
+  for (;;) {
+    foldMail();
+    const step = nextStep(record, now());
+    if (watching && !goesBeside(step)) {
+      // More urgent than looking: a result that arrives while being interrupted wins.
+      const stopped: Running = watching;
+      watching = null;
+      await interrupt(stopped);
+      settle(stopped);
+      continue;
+    }
+    if (step.kind === 'done') break;
+    if (step.kind === 'awaitOperator') {
+      shown.rest(record);
+      await waitForMail(mail, step.untilAt === null ? null : step.untilAt - now());
+      fold({ kind: 'timePassed', at: now() });
+      continue;
+    }
+    if (step.kind === 'observe' || step.kind === 'askHuman') {
+      shown.rest(record);
+      watching ??= begin(step, record, input);
+      const current: Running = watching;
+      await condition(() => current.settled !== null || mail.length > 0);
+      if (current.settled) {
+        watching = null;
+        settle(current);
+      }
+      continue;
+    }
+    const running = begin(step, record, input);
+    await condition(() => running.settled !== null || (isInterruptible(step) && mail.some(isUrgent)));
+    if (!running.settled) await interrupt(running);
+    settle(running);
+  }
+
+  // Replies that came while the end was written get their verdict; so does the last of the mail.
+  do {
+    foldMail();
+    await condition(() => mail.length > 0 || allHandlersFinished());
+  } while (mail.length > 0);
+  shown.end(record);
+  if (!record.receipt) throw new Error('a run ended without a receipt');
+  return { receipt: record.receipt, resultJson: inlineResult };
+}
+
+/** Handlers only post facts. The update waits for the verdict that the fold gives its reply. */
+function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promise<never>): void {
+  const postReply = (message: contract.ReplyMessage): string => {
+    const replyToken = uuid4();
+    const { roundId, replyDigest, action, content } = message;
+    mail.push({ kind: 'replyGiven', at: Date.now(), reply: { roundId, replyDigest, action, content, replyToken } });
+    return replyToken;
+  };
+  setHandler(
+    contract.answerUpdate,
+    async (message) => {
+      const replyToken = postReply(message);
+      await condition(() => verdictOf(record(), replyToken) !== null);
+      return verdictOf(record(), replyToken) ?? { kind: 'roundClosed' };
+    },
+    { validator: validateReply },
+  );
+  setHandler(contract.answerSignal, (message) => {
+    if (isReply(message)) postReply(message);
+  });
+  setHandler(contract.cancelSignal, (message) => {
+    const reason = String(message?.reason ?? 'cancelled by a signal');
+    const requestedBy = String(message?.requestedBy ?? 'signal');
+    mail.push({ kind: 'cancelRequested', at: Date.now(), reason, requestedBy });
+  });
+  setHandler(contract.operatorSignal, (message) => {
+    const decision = message?.decision === 'neverCreated' ? 'neverCreated' : 'close';
+    const evidence = String(message?.evidence ?? '');
+    const decidedBy = String(message?.decidedBy ?? '');
+    // An operator's word without evidence and a name is no decision.
+    if (!evidence || !decidedBy) return;
+    mail.push({ kind: 'operatorDecided', at: Date.now(), decision: { kind: decision }, evidence, decidedBy });
+  });
+  setHandler(contract.operationQuery, record);
+  // Native cancellation means the same as the signal: a request, never an end.
+  native.catch(() => {
+    mail.push({ kind: 'cancelRequested', at: Date.now(), reason: 'workflow cancelled', requestedBy: 'engine' });
+  });
+}
+
+/** Identity and size only: a refusal here leaves no event; the schema is checked by the answer step. */
+function validateReply(message: contract.ReplyMessage): void {
+  if (!isReply(message)) throw new TypeError('a reply names roundId, replyDigest and action, and carries content');
+  const sizeChars = JSON.stringify(message.content ?? null).length;
+  if (sizeChars > LIMITS.replyBytes) throw new RangeError(`the reply is larger than ${LIMITS.replyBytes} bytes`);
+}
+
+function isReply(message: contract.ReplyMessage | undefined): message is contract.ReplyMessage {
+  if (typeof message !== 'object' || message === null) return false;
+  const isNamed = typeof message.roundId === 'string' && typeof message.replyDigest === 'string';
+  return isNamed && ['accept', 'decline', 'cancel'].includes(message.action);
+}
+
+/** An observation stays pending while people are asked and while their reply is delivered. */
+function goesBeside(step: Step): boolean {
+  return step.kind === 'observe' || step.kind === 'askHuman' || step.kind === 'answer';
+}
+
+function isInterruptible(step: PerformableStep): boolean {
+  return step.kind === 'submit' || step.kind === 'lookUp' || step.kind === 'fetchResult';
+}
+
+function isUrgent(fact: OutsideFact): boolean {
+  return fact.kind === 'cancelRequested' || fact.kind === 'operatorDecided';
+}
+
+function begin(step: PerformableStep, record: ToolOperation, input: contract.ToolOperationInput): Running {
+  const running: Running = { step, scope: new CancellationScope({ cancellable: true }), settled: null };
+  running.scope
+    .run(() => performStep(step, record, input))
+    .then(
+      (outcome) => (running.settled = { outcome }),
+      (error: unknown) => (running.settled = isInterruption(error) ? { outcome: null } : { error }),
+    );
+  return running;
+}
+
+/** A cancelled attempt that then fails says CANCEL_REQUESTED instead of being a cancellation. */
+function isInterruption(error: unknown): boolean {
+  if (isCancellation(error)) return true;
+  return error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
+}
+
+async function interrupt(running: Running): Promise<void> {
+  running.scope.cancel();
+  await condition(() => running.settled !== null);
+}
+
+async function waitForMail(mail: OutsideFact[], timeoutMs: number | null): Promise<void> {
+  if (timeoutMs === null) await condition(() => mail.length > 0);
+  else await condition(() => mail.length > 0, Math.max(timeoutMs, 1));
+}
