@@ -1,0 +1,162 @@
+// Owns what an integration test needs: real engine, real MCP server behind the counting pass-through, killable workers.
+// Must never fake a part; each run it closed is replayed when the lab closes.
+
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import Database from 'better-sqlite3';
+import { inject } from 'vitest';
+import { startEverythingServer } from '../../cli/demo/everything-server.js';
+import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
+import type { WorkerProcessOptions } from '../../cli/worker-process.js';
+import { ToolOperationClient } from '../../client/index.js';
+import type { OperationView, ToolOperationHandle } from '../../client/index.js';
+import type { SeamName } from '../../operation/names.js';
+import { openReceiptsReader } from '../../receipts/open-store.js';
+import { replayRun } from './replay.js';
+
+export interface WorkerUnderTest {
+  readonly pid: number;
+  /** Resolves with the signal that ended it, or null. */
+  readonly ended: Promise<string | null>;
+  kill(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface Lab {
+  readonly temporal: Client;
+  readonly client: ToolOperationClient;
+  readonly wire: PassThrough;
+  readonly storeFile: string;
+  startWorker(options?: { killAt?: SeamName }): Promise<WorkerUnderTest>;
+  /** True once the seam that `killAt` named was hit. */
+  wasKilledAt(seam: SeamName): boolean;
+  seams(): readonly string[];
+  count(table: 'receipt' | 'ready_outbox' | 'operation' | 'effect_reconciliation' | 'submission_leg'): number;
+  history(callNodeId: string): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+const WORKER = new URL('../../dist/cli/worker-process.js', import.meta.url).pathname;
+let labs = 0;
+
+export async function openLab(durable: Record<string, unknown> = {}): Promise<Lab> {
+  const dir = await mkdtemp(join(tmpdir(), 'dtc-lab-'));
+  const everything = await startEverythingServer();
+  const wire = await startPassThrough({ targetUrl: everything.url });
+  const configFile = join(dir, 'tool-servers.json');
+  const config = { mcpServers: { everything: { url: wire.url, durable: { maxPollsPerSecond: 50, ...durable } } } };
+  await writeFile(configFile, JSON.stringify(config));
+  const storeFile = join(dir, 'operations.sqlite');
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const temporal = new Client({ connection });
+  const taskQueue = `lab-${process.pid}-${++labs}`;
+  // Workers make the store; the reader opens what they made.
+  const client = new ToolOperationClient({
+    client: temporal,
+    taskQueue,
+    results: { readResult: async (digest) => readStored(storeFile, digest) },
+    log: (message) => console.log(message),
+  });
+  const workers: WorkerUnderTest[] = [];
+  const seamLog = join(dir, 'seams.log');
+
+  return {
+    temporal,
+    client,
+    wire,
+    storeFile,
+    async startWorker(options = {}) {
+      const killAt = options.killAt && { seam: options.killAt, mark: markOf(dir, options.killAt) };
+      const worker = await startWorker({
+        address: inject('temporalAddress'),
+        namespace: 'default',
+        taskQueue,
+        storeFile,
+        configFile,
+        seamLog,
+        ...(killAt ? { killAt } : {}),
+      });
+      workers.push(worker);
+      return worker;
+    },
+    wasKilledAt: (seam) => existsSync(markOf(dir, seam)),
+    seams: () => (existsSync(seamLog) ? readFileSync(seamLog, 'utf8').trim().split('\n') : []),
+    count: (table) => countRows(storeFile, table),
+    history: async (callNodeId) => eventNames(temporal, client.getHandle(callNodeId)),
+    async close() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      await replayClosedRuns(temporal, taskQueue);
+      await wire.stop();
+      await everything.stop();
+      await connection.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function markOf(dir: string, seam: string): string {
+  return join(dir, `killed-${seam.replaceAll(':', '-')}`);
+}
+
+async function startWorker(options: WorkerProcessOptions): Promise<WorkerUnderTest> {
+  const child = fork(WORKER, [JSON.stringify(options)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const ended = once(child, 'exit').then(([, signal]) => signal as string | null);
+  await Promise.race([
+    once(child, 'message'),
+    ended.then(() => {
+      throw new Error('the worker ended before it was ready');
+    }),
+  ]);
+  return { pid: child.pid ?? -1, ended, kill: () => end(child, ended, 'SIGKILL'), stop: () => end(child, ended, 'SIGTERM') };
+}
+
+async function end(child: ChildProcess, ended: Promise<string | null>, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+  await ended;
+}
+
+async function readStored(storeFile: string, digest: string): Promise<Uint8Array | null> {
+  const reader = await openReceiptsReader(storeFile);
+  try {
+    return await reader.readResult(digest);
+  } finally {
+    await reader.close();
+  }
+}
+
+function countRows(storeFile: string, table: string): number {
+  const database = new Database(storeFile, { readonly: true });
+  try {
+    return (database.prepare(`select count(*) as n from ${table}`).get() as { n: number }).n;
+  } finally {
+    database.close();
+  }
+}
+
+async function eventNames(temporal: Client, handle: ToolOperationHandle): Promise<readonly string[]> {
+  const history = await temporal.workflow.getHandle(handle.workflowId).fetchHistory();
+  return (history.events ?? []).map((event) => Object.keys(event).find((key) => key.endsWith('Attributes')) ?? '?');
+}
+
+/** Every closed run of this lab, also those that a test ended by hand. */
+async function replayClosedRuns(temporal: Client, taskQueue: string): Promise<void> {
+  const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus != 'Running'`;
+  for await (const run of temporal.workflow.list({ query })) await replayRun(temporal, run.workflowId, run.runId);
+}
+
+/** Looks until the view fits; the test's own timeout ends a wait that never would. */
+export async function until(
+  handle: ToolOperationHandle,
+  fits: (view: OperationView) => boolean,
+): Promise<OperationView> {
+  for (;;) {
+    const view = await handle.status();
+    if (fits(view)) return view;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,11 @@
+// Owns the public entry `durable-tool-calls/worker`.
+
+export { bundleWorkflows, PREBUILT_BUNDLE } from './bundle.js';
+export { ConfigurationError, loadToolServers, parseToolServers } from './tool-servers.js';
+export type { ToolServersConfig } from './tool-servers.js';
+export {
+  createToolOperationActivities,
+  createToolOperationWorker,
+  type ToolOperationWorker,
+  type ToolOperationWorkerOptions,
+} from './worker.js';

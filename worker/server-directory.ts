@@ -1,0 +1,21 @@
+// Owns which tool servers this worker may reach, as the step bodies see it.
+// Must never hand out a server that is not configured.
+
+import type { ServerDirectory } from '../activities/ports.js';
+import { policyOf, type ToolServersConfig } from './tool-servers.js';
+
+export function serverDirectory(config: ToolServersConfig): ServerDirectory {
+  return {
+    find: (name) => {
+      const configured = config.servers.get(name);
+      return configured && configured.unavailable === null ? configured.server : null;
+    },
+    unavailable: (name) => config.servers.get(name)?.unavailable ?? null,
+    policyOf: (name, tool, overrides) =>
+      policyOf(
+        config.servers.get(name),
+        tool,
+        overrides.waitBudgetMs === null ? {} : { waitBudgetMs: overrides.waitBudgetMs },
+      ),
+  };
+}

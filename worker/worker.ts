@@ -1,0 +1,156 @@
+// Owns the building and running of workers: one for workflows and steps, one for polls, on one connection.
+// Must never hold a rule of an operation.
+
+import { randomUUID } from 'node:crypto';
+import type { DataConverter } from '@temporalio/common';
+import { type NativeConnection, Worker, type WorkerInterceptors, type WorkerOptions } from '@temporalio/worker';
+import { createStepActivities } from '../activities/bind.js';
+import type { Ports } from '../activities/ports.js';
+import type { StepActivities } from '../activities/step-inputs.js';
+import { LIMITS } from '../operation/limits.js';
+import { ACTIVITIES, DEFAULT_TASK_QUEUE, pollQueueOf, type SeamName } from '../operation/names.js';
+import { checkSchema, digests } from '../primitives/node-primitives.js';
+import { createProtocolRegistry } from '../protocols/registry.js';
+import type { ReceiptStore } from '../receipts/store.js';
+import { workflowBundle } from './bundle.js';
+import { limitPollRate } from './poll-rate.js';
+import { serverDirectory } from './server-directory.js';
+import type { ToolServersConfig } from './tool-servers.js';
+
+export interface ToolOperationWorkerOptions {
+  readonly connection: NativeConnection;
+  /** Default `default`. */
+  readonly namespace?: string;
+  /** Default `durable-tool-calls`; polls use `<taskQueue>-poll`. */
+  readonly taskQueue?: string;
+  /** From `loadToolServers` or `parseToolServers`. */
+  readonly servers: ToolServersConfig;
+  /** From `openSqliteStore`. The worker does not close it. */
+  readonly store: ReceiptStore;
+  readonly dataConverter?: DataConverter;
+  readonly interceptors?: WorkerInterceptors;
+  /** ms that a running step may take after shutdown was asked; default 30,000. */
+  readonly shutdownGraceMs?: number;
+  readonly maxCachedWorkflows?: number;
+  readonly maxConcurrentSteps?: number;
+  readonly maxConcurrentPolls?: number;
+  /** Called with warnings and with faults of step bodies; default: standard error. */
+  readonly log?: (message: string) => void;
+  /** Called at named crash windows; tests kill the process there. */
+  readonly seam?: (name: SeamName, callNodeId: string) => Promise<void>;
+}
+
+export interface ToolOperationWorker {
+  /** Resolves when the worker has shut down; rejects where it failed. */
+  run(): Promise<void>;
+  shutdown(): void;
+}
+
+/** The activities of `toolOperation` over a store and servers, for people with their own Worker. */
+export function createToolOperationActivities(
+  options: Pick<ToolOperationWorkerOptions, 'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'seam'>,
+): StepActivities {
+  const namespace = options.namespace ?? 'default';
+  const log = options.log ?? ((message: string) => console.error(message));
+  const ports: Ports = {
+    receipts: options.store,
+    protocols: createProtocolRegistry(),
+    servers: serverDirectory(options.servers),
+    clock: { nowMs: () => Date.now() },
+    random: Math.random,
+    newToken: randomUUID,
+    digests,
+    checkSchema,
+  };
+  return createStepActivities(ports, {
+    ...(options.seam ? { seam: options.seam } : {}),
+    onFault: (error, step, callNodeId) => {
+      log(`step ${step} of ${callNodeId} will be tried again: ${error instanceof Error ? error.message : 'fault'}`);
+    },
+    wakeObserve: (workflowId, runId) => wakeObserve(options.connection, namespace, workflowId, runId),
+  });
+}
+
+/** Resetting the pending activity brings its next attempt forward and adds no history. Best effort. */
+async function wakeObserve(
+  connection: NativeConnection,
+  namespace: string,
+  workflowId: string,
+  runId: string,
+): Promise<void> {
+  try {
+    await connection.workflowService.resetActivity({
+      namespace,
+      execution: { workflowId, runId },
+      identity: 'durable-tool-calls',
+      type: ACTIVITIES.observe,
+    });
+  } catch {
+    // Nothing pending, or a server without it: the next poll comes in its time.
+  }
+}
+
+/**
+ * Builds a worker for tool operations. Polls run on their own queue, so that their rate limits hold nothing else up.
+ * @throws Error where the connection or namespace cannot be used
+ */
+export async function createToolOperationWorker(options: ToolOperationWorkerOptions): Promise<ToolOperationWorker> {
+  const namespace = options.namespace ?? 'default';
+  const taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
+  const log = options.log ?? ((message: string) => console.error(message));
+  const { payloadConverterPath, failureConverterPath } = options.dataConverter ?? {};
+  const workflowInterceptorModules = options.interceptors?.workflowModules;
+  const bundle = await workflowBundle({
+    ...(payloadConverterPath === undefined ? {} : { payloadConverterPath }),
+    ...(failureConverterPath === undefined ? {} : { failureConverterPath }),
+    ...(workflowInterceptorModules === undefined ? {} : { workflowInterceptorModules }),
+  });
+  const activities = createToolOperationActivities(options);
+  const shared: WorkerOptions = {
+    connection: options.connection,
+    namespace,
+    taskQueue,
+    shutdownGraceTime: options.shutdownGraceMs ?? 30_000,
+    ...(options.dataConverter ? { dataConverter: options.dataConverter } : {}),
+    ...(options.interceptors ? { interceptors: options.interceptors } : {}),
+  };
+  const { observe, ...steps } = activities;
+  const stepWorker = await Worker.create({
+    ...shared,
+    workflowBundle: bundle,
+    activities: steps,
+    // A killed worker must cost its workflows a second, not the default of ten.
+    stickyQueueScheduleToStartTimeout: LIMITS.stickyTimeoutMs,
+    maxConcurrentActivityTaskExecutions: options.maxConcurrentSteps ?? 100,
+    ...(options.maxCachedWorkflows === undefined ? {} : { maxCachedWorkflows: options.maxCachedWorkflows }),
+  });
+  const pollWorker = await Worker.create({
+    ...shared,
+    taskQueue: pollQueueOf(taskQueue),
+    activities: { observe },
+    maxConcurrentActivityTaskExecutions: options.maxConcurrentPolls ?? 100,
+  });
+  await limitPollRate(options.connection, namespace, pollQueueOf(taskQueue), options.servers).catch((error: Error) => {
+    log(`poll rate limits could not be set on this cluster (${error.message}); polls are only spaced per operation`);
+  });
+  return runBoth(stepWorker, pollWorker);
+}
+
+function runBoth(stepWorker: Worker, pollWorker: Worker): ToolOperationWorker {
+  const shutdown = (): void => {
+    for (const worker of [stepWorker, pollWorker]) if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  return {
+    run: async () => {
+      const running = [stepWorker.run(), pollWorker.run()];
+      try {
+        await Promise.all(running);
+      } finally {
+        // One of them failed: the other must not go on alone.
+        shutdown();
+        await Promise.allSettled(running);
+      }
+    },
+    shutdown,
+  };
+}
