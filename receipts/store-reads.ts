@@ -1,0 +1,144 @@
+// Owns the reads beside the row: receipts, result bytes, wire state, and what people look up.
+// Must never write.
+
+import type { JsonObject } from '../operation/json.js';
+import type { Outcome } from '../operation/names.js';
+import type { Receipt } from '../operation/receipt.js';
+import type { Question } from '../operation/row.js';
+import { fromReceiptText, sha256Hex } from './receipt-json.js';
+import { fromJson } from './row-snapshot.js';
+import type { Db } from './schema.js';
+import { StoreError, type EvidenceKind, type StoredRound, type WireState } from './store.js';
+
+export async function readReceipt(db: Db, callNodeId: string): Promise<Receipt | null> {
+  const text = await db
+    .selectFrom('receipt')
+    .select(['receipt_json as json', 'receipt_digest as digest'])
+    .where('call_node_id', '=', callNodeId)
+    .executeTakeFirst();
+  return text ? fromReceiptText(text) : null;
+}
+
+/** @throws StoreError StoreUnusable where the bytes were changed after they were written. */
+export async function readResult(db: Db, digest: string): Promise<Uint8Array | null> {
+  const blob = await db
+    .selectFrom('result_blob')
+    .select('bytes')
+    .where('digest', '=', digest)
+    .executeTakeFirst();
+  if (!blob) return null;
+  if (sha256Hex(blob.bytes) !== digest) {
+    throw new StoreError(
+      'StoreUnusable',
+      `The stored result ${digest} does not match its digest: the store is damaged, restore it from a backup.`,
+    );
+  }
+  // A plain view: drivers hand out Buffers, which print and compare differently.
+  return new Uint8Array(blob.bytes.buffer, blob.bytes.byteOffset, blob.bytes.byteLength);
+}
+
+/** Reads two tables: call it inside a transaction. @throws StoreError LedgerMissing */
+export async function readWireState(db: Db, callNodeId: string): Promise<WireState> {
+  const row = await db
+    .selectFrom('operation')
+    .select(['arguments_json', 'session_json', 'output_schema_json', 'anchor_json'])
+    .where('call_node_id', '=', callNodeId)
+    .executeTakeFirst();
+  if (!row) throw new StoreError('LedgerMissing', `The store holds no row for ${callNodeId}.`);
+  return {
+    argumentsJson: row.arguments_json,
+    session: fromJson<JsonObject>(row.session_json),
+    outputSchema: fromJson<JsonObject>(row.output_schema_json),
+    anchor: fromJson<JsonObject>(row.anchor_json),
+    rounds: await readWireRounds(db, callNodeId),
+  };
+}
+
+async function readWireRounds(db: Db, callNodeId: string): Promise<Record<string, StoredRound>> {
+  const rounds = await db
+    .selectFrom('input_round')
+    .select(['round_id', 'wire_key', 'wire_json', 'question_json', 'reply_json'])
+    .where('call_node_id', '=', callNodeId)
+    .orderBy('position')
+    .execute();
+  return Object.fromEntries(
+    rounds.map((round): [string, StoredRound] => [
+      round.round_id,
+      {
+        wireKey: round.wire_key,
+        wire: JSON.parse(round.wire_json) as JsonObject,
+        question: JSON.parse(round.question_json) as Question,
+        replyJson: round.reply_json,
+      },
+    ]),
+  );
+}
+
+/** Questions by round id, of closed rounds too: the snapshot lets go of them, the store does not. */
+export async function readQuestions(db: Db, callNodeId: string): Promise<Readonly<Record<string, Question>>> {
+  const rounds = await readWireRounds(db, callNodeId);
+  return Object.fromEntries(Object.entries(rounds).map(([roundId, round]) => [roundId, round.question]));
+}
+
+export interface Evidence {
+  readonly kind: EvidenceKind;
+  readonly detail: string;
+  readonly at: number;
+}
+
+export async function readEvidence(db: Db, callNodeId: string): Promise<readonly Evidence[]> {
+  return db
+    .selectFrom('evidence')
+    .select(['kind', 'detail', 'at'])
+    .where('call_node_id', '=', callNodeId)
+    .orderBy('id')
+    .execute();
+}
+
+export interface ReadyRow {
+  readonly receiptDigest: string;
+  readonly advances: boolean;
+  readonly outcome: Outcome;
+  readonly createdAt: number;
+}
+
+export async function readReady(db: Db, callNodeId: string): Promise<ReadyRow | null> {
+  const row = await db
+    .selectFrom('ready_outbox')
+    .selectAll()
+    .where('call_node_id', '=', callNodeId)
+    .executeTakeFirst();
+  if (!row) return null;
+  return {
+    receiptDigest: row.receipt_digest,
+    advances: row.advances === 1,
+    outcome: row.outcome,
+    createdAt: row.created_at,
+  };
+}
+
+export interface Reconciliation {
+  readonly status: 'open' | 'settled';
+  readonly openedAt: number;
+  readonly note: string;
+}
+
+export async function readReconciliation(db: Db, callNodeId: string): Promise<Reconciliation | null> {
+  const row = await db
+    .selectFrom('effect_reconciliation')
+    .select(['status', 'opened_at as openedAt', 'note'])
+    .where('call_node_id', '=', callNodeId)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** The operations that remote work belongs to, by task id, operation name or submission key. */
+export async function findCallNodeIds(db: Db, remoteIdOrKey: string): Promise<readonly string[]> {
+  const rows = await db
+    .selectFrom('operation')
+    .select('call_node_id')
+    .where((eb) => eb.or([eb('remote_id', '=', remoteIdOrKey), eb('submission_key', '=', remoteIdOrKey)]))
+    .orderBy('created_at')
+    .execute();
+  return rows.map((row) => row.call_node_id);
+}

@@ -1,0 +1,70 @@
+// Owns what the row keeps about the remote end: the first terminal observation and the result's bytes.
+// Must never let a later word replace the first; a contradiction becomes evidence.
+
+import { LIMITS } from '../operation/limits.js';
+import type { StoredResult, TerminalObservation } from '../operation/row.js';
+import { sha256Hex } from './receipt-json.js';
+import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
+import type { ResultBytes } from './store.js';
+import { closeLeg } from './submission.js';
+
+/** Observation and result in one transaction: a crash leaves both or neither, never an end without its result. */
+export async function writeTerminal(
+  work: RowWork,
+  observation: TerminalObservation,
+  result: ResultBytes | null,
+  leg?: { claimToken: string; at: number },
+): Promise<void> {
+  const { row } = work;
+  if (leg) await closeLeg(work, leg.claimToken, { outcome: 'answered', detail: null, at: leg.at });
+  const known = row.terminalObservation;
+  if (known ? known.remoteStatus !== observation.remoteStatus : row.receipt) {
+    const held = known?.remoteStatus ?? `the receipt of an operation that ended ${row.receipt?.outcome}`;
+    const digest = result ? ` with result ${result.stored.digest}` : '';
+    await keepEvidence(work.tx, {
+      callNodeId: row.callNodeId,
+      kind: 'terminal-contradiction',
+      detail: `${observation.remoteStatus} (${observation.evidence})${digest}; the row holds ${held}`,
+      at: observation.observedAt,
+    });
+    return;
+  }
+  if (!known) await patchOperation(work, { terminal_json: JSON.stringify(observation) });
+  if (result) await writeResult(work, result, observation.observedAt);
+}
+
+export async function writeResult(work: RowWork, result: ResultBytes, at: number): Promise<void> {
+  const { row } = work;
+  const { stored } = result;
+  if (row.result?.digest === stored.digest) return;
+  if (row.result || row.receipt) {
+    await keepEvidence(work.tx, {
+      callNodeId: row.callNodeId,
+      kind: 'result-contradiction',
+      detail: `result ${stored.digest}; the row holds ${row.result?.digest ?? 'a receipt without a result'}`,
+      at,
+    });
+    return;
+  }
+  await writeBlob(work, result);
+  await patchOperation(work, { result_digest: stored.digest, result_json: JSON.stringify(stored) });
+}
+
+/** Named by their digest, bytes never change: the same bytes of two operations are stored once. */
+async function writeBlob(work: RowWork, { stored, bytes }: ResultBytes): Promise<void> {
+  requireExact(stored, bytes);
+  await work.tx
+    .insertInto('result_blob')
+    .values({ digest: stored.digest, media_type: stored.mediaType, size_bytes: bytes.byteLength, bytes })
+    .onConflict((conflict) => conflict.column('digest').doNothing())
+    .execute();
+}
+
+function requireExact(stored: StoredResult, bytes: Uint8Array): void {
+  if (bytes.byteLength > LIMITS.storedResultBytes) {
+    throw new RangeError(`a result of ${bytes.byteLength} bytes is over ${LIMITS.storedResultBytes}`);
+  }
+  if (stored.sizeBytes !== bytes.byteLength || stored.digest !== sha256Hex(bytes)) {
+    throw new TypeError(`the bytes of result ${stored.digest} do not match their digest and size`);
+  }
+}

@@ -1,0 +1,301 @@
+// Owns the part of the store suite about negotiation, legs, references, rejection and absence.
+// Must never know SQLite.
+
+import { describe, expect, it } from 'vitest';
+
+import type { SubmissionPolicyName } from '../../operation/names.js';
+import type { LegOutcome } from '../../operation/row.js';
+import {
+  accept,
+  AT,
+  CALL,
+  ended,
+  fence,
+  finished,
+  NEGOTIATION,
+  POLICY,
+  REFERENCE,
+  request,
+  working,
+  type StoreHarness,
+} from './suite-fixtures.js';
+
+const LOST = { outcome: 'ambiguous', detail: 'the socket closed', at: AT + 5 } as const;
+
+export function submissionSuite(harness: () => StoreHarness): void {
+  describe('negotiation', () => {
+    it('is replaced by a newer one until bytes may have left, then never', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), NEGOTIATION);
+      const newer = { ...NEGOTIATION, toolVersion: '1.3.0', session: { sessionId: 'session-2' } };
+      await store.claimLeg(fence(), 'claim-1', AT);
+      await store.closeLeg(CALL, 'claim-1', { outcome: 'notSent', detail: null, at: AT });
+      expect(await store.recordNegotiation(fence(), newer)).toMatchObject({ toolVersion: '1.3.0' });
+      expect(await store.wireState(CALL)).toMatchObject({
+        session: { sessionId: 'session-2' },
+        outputSchema: { type: 'object' },
+      });
+      await store.claimLeg(fence(), 'claim-2', AT);
+      expect(await store.recordNegotiation(fence(), NEGOTIATION)).toMatchObject({ toolVersion: '1.3.0' });
+      expect((await store.wireState(CALL)).session).toEqual({ sessionId: 'session-2' });
+    });
+  });
+
+  describe('rejection', () => {
+    const first = { code: 'bad-arguments', message: 'year is missing' } as const;
+
+    it('is recorded once and never replaced', async () => {
+      await harness().store.open(request());
+      await harness().store.recordRejection(fence(), first);
+      const again = await harness().store.recordRejection(fence(), {
+        code: 'submit-deadline',
+        message: 'late',
+      });
+      expect(again.rejection).toEqual(first);
+    });
+
+    it.each<[LegOutcome, boolean]>([
+      ['notSent', true],
+      ['refused', true],
+      ['ambiguous', false],
+      ['answered', false],
+      ['open', false],
+    ])('after a leg that ended %s is recorded: %s', async (outcome, isRecorded) => {
+      const { store } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      if (outcome !== 'open') await store.closeLeg(CALL, 'claim-1', { outcome, detail: null, at: AT });
+      const row = await store.recordRejection(fence(), first);
+      expect(row.rejection).toEqual(isRecorded ? first : null);
+    });
+
+    it('never follows a terminal observation', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordTerminal(CALL, ended('cancelled'), null);
+      expect((await store.recordRejection(fence(), first)).rejection).toBeNull();
+    });
+  });
+
+  describe('claim', () => {
+    it('is granted on a fresh row and leaves an open leg', async () => {
+      await harness().store.open(request());
+      const claim = await harness().store.claimLeg(fence(), 'claim-1', AT + 1);
+      expect(claim.ruling).toBe('granted');
+      expect(claim.row.legs).toEqual([
+        { leg: 1, claimToken: 'claim-1', claimedAt: AT + 1, closedAt: null, outcome: 'open', detail: null },
+      ]);
+    });
+
+    it('made twice at once is granted once', async () => {
+      await harness().store.open(request());
+      const claims = await Promise.all(
+        ['a', 'b', 'c'].map((token) => harness().store.claimLeg(fence(), token, AT)),
+      );
+      expect(claims.map((claim) => claim.ruling).sort()).toEqual(['ambiguous', 'ambiguous', 'granted']);
+      expect((await harness().store.read(CALL))?.legs).toHaveLength(1);
+    });
+
+    it('over a leg left open is ambiguous, even where the key may be sent again', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy: 'key-argument' });
+      await store.claimLeg(fence(), 'claim-1', AT);
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('ambiguous');
+      const abandoned = await store.abandonOpenLegs(fence(), 'the worker was lost', AT + 3);
+      expect(abandoned.legs).toMatchObject([
+        { outcome: 'ambiguous', detail: 'the worker was lost', closedAt: AT + 3 },
+      ]);
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('granted');
+    });
+
+    it.each<[SubmissionPolicyName, string[]]>([
+      ['key-argument', ['granted', 'granted', 'granted', 'granted']],
+      ['key-meta', ['granted', 'granted', 'granted', 'granted']],
+      ['repeatable', ['granted', 'granted', 'granted', 'ambiguous']],
+      ['session-list', ['granted', 'ambiguous', 'ambiguous', 'ambiguous']],
+      ['at-most-once', ['granted', 'ambiguous', 'ambiguous', 'ambiguous']],
+    ])('after ambiguous legs under %s is ruled %s', async (submissionPolicy, expected) => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy });
+      const rulings: string[] = [];
+      for (const token of ['1', '2', '3', '4']) {
+        rulings.push((await store.claimLeg(fence(), token, AT)).ruling);
+        await store.closeLeg(CALL, token, LOST);
+      }
+      expect(rulings).toEqual(expected);
+    });
+
+    it('is refused once the operation is cancelled, referenced, rejected or ended', async () => {
+      const { store } = harness();
+      const rulingOf = async (callNodeId: string) =>
+        (await store.claimLeg(fence('run-1', 1, callNodeId), 'late', AT)).ruling;
+      await store.open(request({ callNodeId: 'cancelled' }));
+      await store.raiseCancel(fence('run-1', 1, 'cancelled'), 0, 'no longer needed');
+      await working(store, { callNodeId: 'referenced' });
+      await store.open(
+        request({ callNodeId: 'rejected', rejection: { code: 'unknown-tool', message: 'no' } }),
+      );
+      await accept(store, await finished(store, { callNodeId: 'ended' }));
+      const rulings = await Promise.all(['cancelled', 'referenced', 'rejected', 'ended'].map(rulingOf));
+      expect(rulings).toEqual(['cancelled', 'settled', 'settled', 'settled']);
+      expect((await store.read('cancelled'))?.legs).toEqual([]);
+    });
+  });
+
+  describe('leg', () => {
+    it('closes once by its own token only', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      await store.closeLeg(CALL, 'claim-of-another', { outcome: 'refused', detail: null, at: AT + 1 });
+      expect((await store.read(CALL))?.legs).toMatchObject([{ outcome: 'open' }]);
+      await store.closeLeg(CALL, 'claim-1', { outcome: 'refused', detail: '-32601', at: AT + 2 });
+      const row = await store.closeLeg(CALL, 'claim-1', LOST);
+      expect(row.legs).toMatchObject([{ outcome: 'refused', detail: '-32601', closedAt: AT + 2 }]);
+    });
+
+    it('left ambiguous is settled by a late word', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      await store.closeLeg(CALL, 'claim-1', LOST);
+      const row = await store.closeLeg(CALL, 'claim-1', {
+        outcome: 'notSent',
+        detail: 'no route',
+        at: AT + 9,
+      });
+      expect(row.legs).toMatchObject([{ outcome: 'notSent', detail: 'no route' }]);
+    });
+
+    it('that is already closed is not abandoned', async () => {
+      const { store } = harness();
+      await working(store);
+      expect((await store.abandonOpenLegs(fence(), 'lost', AT)).legs).toMatchObject([
+        { outcome: 'referenced' },
+      ]);
+    });
+  });
+
+  describe('reference', () => {
+    it('is kept byte for byte and found again by its remote id and by the submission key', async () => {
+      const { store, reader } = harness();
+      const odd = { remoteId: ` ${REFERENCE.remoteId}\ud800`, locator: { nested: { port: 1 } } };
+      await store.open(request());
+      await store.recordReference(CALL, null, odd, AT);
+      await working(store, { callNodeId: 'node-2' });
+      expect((await store.read(CALL))?.remoteReference).toEqual(odd);
+      expect(await reader.find(REFERENCE.remoteId)).toEqual(['node-2']);
+      expect(await reader.find('key-of-node-1')).toEqual([CALL]);
+      expect(await reader.find('elsewhere')).toEqual([]);
+    });
+
+    it('that comes late settles its leg, though that was taken for ambiguous', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      await store.abandonOpenLegs(fence(), 'lost', AT + 1);
+      const late = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 2);
+      expect(late).toMatchObject({
+        contradicts: false,
+        row: { remoteReference: REFERENCE, legs: [{ outcome: 'referenced', closedAt: AT + 2 }] },
+      });
+    });
+
+    it('found by look-up settles the last unsettled leg', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy: 'repeatable' });
+      for (const token of ['1', '2']) {
+        await store.claimLeg(fence(), token, AT);
+        await store.closeLeg(CALL, token, LOST);
+      }
+      const { row } = await store.recordReference(CALL, null, REFERENCE, AT + 9);
+      expect(row.legs.map((leg) => leg.outcome)).toEqual(['ambiguous', 'referenced']);
+    });
+
+    it('recorded twice is one reference and no contradiction', async () => {
+      const { store, reader } = harness();
+      const row = await working(store);
+      const again = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 9);
+      expect(again).toEqual({ contradicts: false, row });
+      expect(await reader.readEvidence(CALL)).toEqual([]);
+    });
+
+    it('that names other work contradicts: the first stays, evidence and reconciliation are kept', async () => {
+      const { store, reader } = harness();
+      const row = await working(store);
+      const second = await store.recordReference(CALL, null, { remoteId: 'task-2', locator: {} }, AT + 9);
+      expect(second).toEqual({ contradicts: true, row });
+      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'second-reference', at: AT + 9 }]);
+      expect((await reader.readEvidence(CALL))[0]?.detail).toContain('task-2');
+      expect(await reader.readReconciliation(CALL)).toMatchObject({ status: 'open', openedAt: AT + 9 });
+    });
+
+    it('that contradicts owes no reconciliation for a tool without side effects', async () => {
+      const { store, reader } = harness();
+      await working(store, { policy: { ...POLICY, sideEffects: 'none' } });
+      await store.recordReference(CALL, null, { remoteId: 'task-2', locator: {} }, AT + 9);
+      expect(await reader.readReconciliation(CALL)).toBeNull();
+    });
+
+    it('that comes after a receipt without one contradicts it and leaves the row as it is', async () => {
+      const { store, reader } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      const held = await store.abandonOpenLegs(fence(), 'lost', AT);
+      await accept(store, held, {
+        decision: 'neverCreated',
+        evidence: 'asked the provider',
+        decidedBy: 'ann',
+      });
+      const late = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 200);
+      expect(late).toMatchObject({
+        contradicts: true,
+        row: { remoteReference: null, legs: [{ outcome: 'referenced' }] },
+      });
+      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'second-reference' }]);
+    });
+
+    it('takes a new locator only for the same remote work', async () => {
+      const { store } = harness();
+      await working(store);
+      const renewed = { remoteId: REFERENCE.remoteId, locator: { sessionId: 'session-2' } };
+      expect((await store.replaceLocator(fence(), renewed)).remoteReference).toEqual(renewed);
+      const other = await store.replaceLocator(fence(), { remoteId: 'task-2', locator: {} });
+      expect(other.remoteReference).toEqual(renewed);
+    });
+  });
+
+  describe('absence', () => {
+    it('proves nothing while a leg is open, and once proved allows one further leg', async () => {
+      const { store, reader } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), NEGOTIATION);
+      await store.claimLeg(fence(), 'claim-1', AT);
+      expect((await store.recordAbsence(fence(), 'not listed', AT)).provedAbsentAtLeg).toBeNull();
+      await store.closeLeg(CALL, 'claim-1', LOST);
+      expect((await store.recordAbsence(fence(), 'not listed', AT)).provedAbsentAtLeg).toBe(1);
+      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'absence-proved' }]);
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('granted');
+      await store.closeLeg(CALL, 'claim-2', LOST);
+      expect((await store.claimLeg(fence(), 'claim-3', AT)).ruling).toBe('ambiguous');
+    });
+
+    it('is not recorded where the work is known', async () => {
+      await working(harness().store);
+      expect((await harness().store.recordAbsence(fence(), 'gone', AT)).provedAbsentAtLeg).toBeNull();
+    });
+  });
+
+  describe('anchor', () => {
+    it('moves on', async () => {
+      await working(harness().store);
+      await harness().store.recordAnchor(CALL, { eventId: '1' });
+      await harness().store.recordAnchor(CALL, { eventId: '2' });
+      expect((await harness().store.wireState(CALL)).anchor).toEqual({ eventId: '2' });
+    });
+  });
+}
