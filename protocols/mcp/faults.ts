@@ -1,0 +1,111 @@
+// Owns what an outcome on the wire means: proof that nothing started, ambiguity, or a reason to look again.
+// Must never read the text of a server's message to decide; codes only.
+
+import type { JsonValue } from '../../operation/json.js';
+import { clip } from '../../operation/policy.js';
+import { LIMITS } from '../../operation/limits.js';
+import { WireFault } from '../adapter.js';
+import { isObject } from './json-rpc.js';
+import type { RpcOutcome } from './rpc-outcome.js';
+
+type Unanswered = Exclude<RpcOutcome, { kind: 'result' }>;
+
+/** DESIGN section 5: the replies that prove nothing started. -32602 is not one (server-everything runs the body first). */
+const REFUSING_STATUSES: readonly number[] = [401, 403, 404, 405, 413, 415];
+const REFUSING_CODES: readonly number[] = [-32700, -32600, -32601, -32021, -32020, -32022];
+/** Only these may come without an id and still be about our request: it was never understood (JSON-RPC 2.0, section 5). */
+const IDLESS_CODES: readonly number[] = [-32700, -32600];
+
+/** What a submission that was not answered by a result is: NotSent, RefusedByServer, or else Ambiguous. */
+export function submitFaultOf(outcome: Unanswered): WireFault {
+  const message = describe(outcome, 'tools/call');
+  if (outcome.kind === 'notSent') return new WireFault('NotSent', message);
+  if (outcome.kind !== 'error' && outcome.kind !== 'status') return new WireFault('Ambiguous', message);
+  const retryAfterMs = outcome.retryAfterMs;
+  if (REFUSING_STATUSES.includes(outcome.status)) {
+    return new WireFault('RefusedByServer', message, { wireCode: outcome.status, retryAfterMs });
+  }
+  if (outcome.kind === 'status')
+    return new WireFault('Ambiguous', message, { wireCode: outcome.status, retryAfterMs });
+  // A 5xx comes from whoever gave up on the request, whatever its body claims.
+  const isProof =
+    outcome.status < 500 &&
+    REFUSING_CODES.includes(outcome.code) &&
+    (outcome.isOurs || IDLESS_CODES.includes(outcome.code));
+  return new WireFault(isProof ? 'RefusedByServer' : 'Ambiguous', message, {
+    wireCode: outcome.code,
+    retryAfterMs,
+  });
+}
+
+/** The session is gone: HTTP 404 by the specification, 400 with -32000 from server-everything. */
+export function isSessionLost(outcome: RpcOutcome): boolean {
+  if (outcome.kind === 'status') return outcome.status === 404;
+  if (outcome.kind !== 'error') return false;
+  if (outcome.code === -32602) return false;
+  return outcome.status === 404 || (outcome.status === 400 && outcome.code === -32000);
+}
+
+/** JSON-RPC codes after which asking the same again cannot help. */
+const HOPELESS_CODES: readonly number[] = [-32601, -32600, -32700];
+
+/** What a read that was not answered by a result is. An error while polling is never the failure of the operation. */
+export function readFaultOf(outcome: Unanswered, what: string): WireFault {
+  const message = describe(outcome, what);
+  if (isSessionLost(outcome)) return new WireFault('SessionLost', message, { wireCode: codeOf(outcome) });
+  if (outcome.kind === 'lost' && outcome.isContractBreach) return violation(message);
+  if (outcome.kind === 'error' && outcome.code === -32602) {
+    return new WireFault('NotFound', message, { wireCode: outcome.code });
+  }
+  if (outcome.kind === 'error' && outcome.status < 500 && HOPELESS_CODES.includes(outcome.code)) {
+    return new WireFault('ProtocolViolation', message, { wireCode: outcome.code });
+  }
+  return transientOf(outcome, message);
+}
+
+/** While negotiating: nothing was submitted either way, so all but a broken contract may be tried again. */
+export function wireFaultOf(outcome: Unanswered, what: string): WireFault {
+  const message = describe(outcome, what);
+  if (outcome.kind === 'notSent') return new WireFault('NotSent', message);
+  if (outcome.kind === 'lost' && outcome.isContractBreach) return violation(message);
+  return transientOf(outcome, message);
+}
+
+function transientOf(outcome: Unanswered, message: string): WireFault {
+  const retryAfterMs = outcome.kind === 'error' || outcome.kind === 'status' ? outcome.retryAfterMs : null;
+  return new WireFault('Transient', message, { wireCode: codeOf(outcome), retryAfterMs });
+}
+
+export function violation(message: string): WireFault {
+  return new WireFault('ProtocolViolation', clip(message, LIMITS.evidenceChars));
+}
+
+function codeOf(outcome: Unanswered): number | null {
+  if (outcome.kind === 'error') return outcome.code;
+  return outcome.kind === 'status' ? outcome.status : null;
+}
+
+/** Evidence for people: codes, and the server's own words clipped. Never a body, never what we sent. */
+function describe(outcome: Unanswered, what: string): string {
+  switch (outcome.kind) {
+    case 'error': {
+      const said = `${what}: JSON-RPC ${outcome.code}, HTTP ${outcome.status}: ${outcome.message}`;
+      return clip(outcome.code === -32042 ? `${said} ${linkOf(outcome.data)}` : said, LIMITS.evidenceChars);
+    }
+    case 'status':
+      return `${what}: HTTP ${outcome.status} without a JSON-RPC reply`;
+    case 'notSent':
+    case 'lost':
+      return clip(`${what}: ${outcome.detail}`, LIMITS.evidenceChars);
+    case 'stopped':
+      return `${what}: given up`;
+  }
+}
+
+/** -32042 (URL elicitation required): a person has to open this link, so it belongs into the evidence. */
+function linkOf(data: JsonValue): string {
+  const asked = isObject(data) ? data['elicitations'] : undefined;
+  const first: JsonValue | undefined = Array.isArray(asked) ? (asked as readonly JsonValue[])[0] : undefined;
+  const url = isObject(first) ? first['url'] : undefined;
+  return typeof url === 'string' ? url : '';
+}

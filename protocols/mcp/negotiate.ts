@@ -1,0 +1,188 @@
+// Owns the choice of the wire contract for one call, from what server and tool declare.
+// Must never call a tool, and never leave behind a session that no operation will use.
+
+import { jsonDigest } from '../../operation/digests.js';
+import type { JsonObject } from '../../operation/json.js';
+import type { AdapterName } from '../../operation/names.js';
+import { LIMITS } from '../../operation/limits.js';
+import { clip } from '../../operation/policy.js';
+import { digests } from '../../primitives/node-primitives.js';
+import { WireFault, type Negotiated, type Negotiation, type ToolServer } from '../adapter.js';
+import { violation } from './faults.js';
+import { isObject } from './json-rpc.js';
+import { COUNTS } from './pace.js';
+import {
+  listTools,
+  openSession,
+  readPages,
+  sessionJson,
+  type McpSession,
+  type OpenedSession,
+} from './session.js';
+
+/** @throws WireFault NotSent | Transient | ProtocolViolation */
+export async function negotiateMcp(server: ToolServer, tool: string): Promise<Negotiation> {
+  const opening = await openSession(server);
+  if (opening.kind === 'unsupported') {
+    return {
+      kind: 'unsupported',
+      message: `${server.name}: ${opening.message}. Check "url" of this server.`,
+    };
+  }
+  const { opened } = opening;
+  let isKept = false;
+  try {
+    const negotiation = await choose(server, tool, opened);
+    isKept = negotiation.kind === 'negotiated';
+    return negotiation;
+  } catch (error) {
+    // In negotiation the session and its tools were only read: a refused read can be tried again in a new session.
+    if (WireFault.isInstance(error) && (error.kind === 'NotFound' || error.kind === 'SessionLost')) {
+      throw new WireFault('Transient', error.message, error);
+    }
+    throw error;
+  } finally {
+    if (!isKept) await opened.channel.end(LIMITS.releaseTimeoutMs);
+  }
+}
+
+async function choose(server: ToolServer, tool: string, opened: OpenedSession): Promise<Negotiation> {
+  const tools = await listTools(opened.channel);
+  const descriptor = tools.find((candidate) => candidate['name'] === tool);
+  if (!descriptor) {
+    const near = nearNames(
+      tool,
+      tools.map((candidate) => candidate['name'] as string),
+    );
+    const hint = near.length === 0 ? 'it publishes none' : `near: ${near.join(', ')}`;
+    return {
+      kind: 'unknownTool',
+      message: clip(`${server.name} has no tool "${tool}"; ${hint}`, LIMITS.evidenceChars),
+    };
+  }
+  const choice = chooseContract(server, tool, taskSupportOf(descriptor), opened.hasTaskCalls);
+  if (choice.kind === 'unsupported') return choice;
+  const { adapter } = choice;
+  const withTasks = adapter === 'mcp/2025-11-25';
+  const canReplay =
+    opened.session.canReplay || (opened.session.sessionId !== null && opened.channel.hasPrimingEvents);
+  const canList = withTasks && opened.session.canList;
+  const session: McpSession = {
+    ...opened.session,
+    canReplay,
+    canList,
+    canCancel: withTasks && opened.session.canCancel,
+    listWasEmpty: canList ? await isListEmpty(opened) : null,
+  };
+  return { kind: 'negotiated', negotiated: describeTool(descriptor, adapter, session, opened.serverVersion) };
+}
+
+type TaskSupport = 'forbidden' | 'optional' | 'required';
+type Choice =
+  | { readonly kind: 'chosen'; readonly adapter: AdapterName }
+  | { readonly kind: 'unsupported'; readonly message: string };
+
+/** Absent or an unknown word means forbidden (2025-11-25, "tool-level negotiation"): such a body may run at once. */
+function taskSupportOf(descriptor: JsonObject): TaskSupport {
+  const execution = descriptor['execution'];
+  const support = isObject(execution) ? execution['taskSupport'] : undefined;
+  return support === 'optional' || support === 'required' ? support : 'forbidden';
+}
+
+function chooseContract(
+  server: ToolServer,
+  tool: string,
+  support: TaskSupport,
+  hasTaskCalls: boolean,
+): Choice {
+  const unsupported = (message: string): Choice => ({
+    kind: 'unsupported',
+    message: clip(message, LIMITS.evidenceChars),
+  });
+  const pin = server.protocol;
+  const hasTasks = hasTaskCalls && support !== 'forbidden';
+  if (support === 'required' && !hasTaskCalls) {
+    return unsupported(
+      `${server.name}: the tool "${tool}" requires tasks, but the server does not declare tasks.requests.tools.call ` +
+        'for MCP 2025-11-25. No "protocol" setting helps: the server has to declare it.',
+    );
+  }
+  if (pin === 'synchronous') {
+    if (support !== 'required') return { kind: 'chosen', adapter: 'synchronous' };
+    return unsupported(
+      `${server.name}: "protocol" is "synchronous", but the tool "${tool}" requires tasks. ` +
+        'Set "protocol" to "auto" or "mcp/2025-11-25".',
+    );
+  }
+  if (hasTasks) return { kind: 'chosen', adapter: 'mcp/2025-11-25' };
+  if (pin === 'auto') return { kind: 'chosen', adapter: 'synchronous' };
+  const lack = hasTaskCalls
+    ? `the tool "${tool}" does not take tasks`
+    : 'the server does not declare tasks for tool calls';
+  return unsupported(
+    `${server.name}: "protocol" is "${pin}", but ${lack}. Set "protocol" to "auto" or "synchronous".`,
+  );
+}
+
+/** null where the server declares a list and then refuses it: nothing can be looked up, which is no reason not to submit. */
+async function isListEmpty(opened: OpenedSession): Promise<boolean | null> {
+  try {
+    return (await readPages(opened.channel, 'tasks/list', 'tasks', COUNTS.taskPages)).length === 0;
+  } catch (error) {
+    if (WireFault.isInstance(error) && (error.wireCode === -32601 || error.wireCode === -32602)) return null;
+    throw error;
+  }
+}
+
+function describeTool(
+  descriptor: JsonObject,
+  adapter: AdapterName,
+  session: McpSession,
+  serverVersion: string | null,
+): Negotiated {
+  const inputSchema = descriptor['inputSchema'];
+  if (!isObject(inputSchema)) throw violation('the tool publishes no input schema');
+  const outputSchema = descriptor['outputSchema'];
+  const annotations = isObject(descriptor['annotations']) ? descriptor['annotations'] : {};
+  return {
+    adapter,
+    session: sessionJson(session),
+    toolVersion: serverVersion,
+    descriptorDigest: jsonDigest(descriptor, digests),
+    inputSchema,
+    outputSchema: isObject(outputSchema) ? outputSchema : null,
+    // Offered only where a look-up can ever tell: without a session the list shows other operations' tasks too.
+    canList: session.canList && session.sessionId !== null && session.listWasEmpty === true,
+    annotations: {
+      readOnly: annotations['readOnlyHint'] === true,
+      idempotent: annotations['idempotentHint'] === true,
+    },
+  };
+}
+
+/** The published names least unlike `wanted`, nearest first. */
+export function nearNames(wanted: string, names: readonly string[]): readonly string[] {
+  return names
+    .map((name) => ({
+      name: clip(name, 80),
+      distance: editDistance(wanted.toLowerCase(), name.toLowerCase()),
+    }))
+    .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
+    .slice(0, COUNTS.nearNames)
+    .map(({ name }) => name);
+}
+
+function editDistance(left: string, right: string): number {
+  const a = left.slice(0, 80);
+  const b = right.slice(0, 80);
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const swap = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

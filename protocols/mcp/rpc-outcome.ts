@@ -1,0 +1,88 @@
+// Owns what can become of one JSON-RPC request, and reading it from a reply that is not a stream.
+// Must never say what that means for an operation: faults.ts does.
+
+import { clip } from '../../operation/policy.js';
+import type { JsonValue } from '../../operation/json.js';
+import { HttpFault, type HttpReply } from '../http.js';
+import { readMessage, type RpcMessage } from './json-rpc.js';
+
+/** What became of one request. Every way it can go is data; only a caller's own hook may throw. */
+export type RpcOutcome =
+  | {
+      readonly kind: 'result';
+      readonly value: JsonValue;
+      readonly bytes: Uint8Array;
+      readonly sessionId: string | null;
+    }
+  /** A JSON-RPC error. `isOurs` false: it came without an id. */
+  | {
+      readonly kind: 'error';
+      readonly status: number;
+      readonly code: number;
+      readonly message: string;
+      readonly data: JsonValue;
+      readonly bytes: Uint8Array;
+      readonly isOurs: boolean;
+      readonly retryAfterMs: number | null;
+    }
+  /** An HTTP reply that holds no JSON-RPC reply. */
+  | { readonly kind: 'status'; readonly status: number; readonly retryAfterMs: number | null }
+  /** Proof that no byte left. */
+  | { readonly kind: 'notSent'; readonly detail: string }
+  /** Cut, late, unparseable, or another's reply. */
+  | { readonly kind: 'lost'; readonly detail: string; readonly isContractBreach: boolean }
+  /** The caller's `onMessage` had enough. */
+  | { readonly kind: 'stopped' };
+
+export async function readJsonReply(reply: HttpReply, id: string | null): Promise<RpcOutcome> {
+  const nothing: RpcOutcome = { kind: 'status', status: reply.status, retryAfterMs: reply.retryAfterMs };
+  if (reply.contentType !== 'application/json') {
+    if (reply.status !== 200) return nothing;
+    return lost(
+      `HTTP 200 with ${reply.contentType === '' ? 'no type' : clip(reply.contentType, 60)} instead of JSON`,
+    );
+  }
+  let bytes: Uint8Array;
+  try {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of reply.body) chunks.push(chunk);
+    bytes = Buffer.concat(chunks);
+  } catch (error) {
+    if (!(error instanceof HttpFault)) throw error;
+    return reply.status === 200 ? lost(error.message) : nothing;
+  }
+  const outcome = outcomeOf(readMessage(bytes), id, reply);
+  if (reply.status === 200) return outcome;
+  return outcome.kind === 'error' ? outcome : nothing;
+}
+
+export function outcomeOf(message: RpcMessage, id: string | null, reply: HttpReply): RpcOutcome {
+  if (message.kind === 'result' && message.id === id) {
+    return {
+      kind: 'result',
+      value: message.value,
+      bytes: message.bytes,
+      sessionId: reply.header('mcp-session-id'),
+    };
+  }
+  if (message.kind === 'error' && (message.id === id || message.id === null)) {
+    const { code, data, bytes } = message;
+    const { status, retryAfterMs } = reply;
+    return {
+      kind: 'error',
+      status,
+      code,
+      message: message.message,
+      data,
+      bytes,
+      isOurs: message.id !== null,
+      retryAfterMs,
+    };
+  }
+  if (message.kind === 'garbled') return lost(message.reason);
+  return { kind: 'lost', detail: 'the reply is to another request', isContractBreach: true };
+}
+
+export function lost(detail: string): RpcOutcome {
+  return { kind: 'lost', detail, isContractBreach: false };
+}

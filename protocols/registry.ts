@@ -1,0 +1,16 @@
+// Owns the door to all wire contracts: negotiation, and the adapter that an operation is pinned to.
+// Must never hold state of an operation, nor choose again for one that was submitted.
+
+import type { AdapterName } from '../operation/names.js';
+import type { ProtocolRegistry, ToolAdapter } from './adapter.js';
+import { Mcp20251125Adapter } from './mcp-2025-11-25/adapter.js';
+import { negotiateMcp } from './mcp/negotiate.js';
+import { SynchronousAdapter } from './synchronous/adapter.js';
+
+export function createProtocolRegistry(): ProtocolRegistry {
+  const adapters: Readonly<Record<AdapterName, ToolAdapter>> = {
+    'mcp/2025-11-25': new Mcp20251125Adapter(),
+    synchronous: new SynchronousAdapter(),
+  };
+  return { negotiate: negotiateMcp, adapter: (name) => adapters[name] };
+}
