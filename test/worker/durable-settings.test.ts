@@ -1,0 +1,181 @@
+/** Owns: our one key in `tool-servers.json`: what it may say, and the words for what it may not. */
+import { describe, expect, it } from 'vitest';
+import { ConfigurationError, type ConfiguredServer, parseToolServers } from '../../worker/tool-servers.js';
+
+const URL = 'https://tools.example/mcp';
+const DURATIONS =
+  'must be a duration: "500ms", "30s", "10m", "2h", "1d" or a whole number of ms; more than 0, at most "365d"';
+
+function parse(entry: unknown): ConfiguredServer {
+  const { servers } = parseToolServers({ mcpServers: { search: entry } }, {});
+  const configured = servers.get('search');
+  if (!configured) throw new Error('no server');
+  return configured;
+}
+
+function refusal(json: unknown): ConfigurationError {
+  try {
+    parseToolServers(json, {});
+  } catch (error) {
+    if (ConfigurationError.isInstance(error)) return error;
+    throw error;
+  }
+  throw new Error('accepted');
+}
+
+describe('the settings under "durable"', () => {
+  it('are read in full', () => {
+    const durable = {
+      protocol: 'mcp/2025-11-25',
+      maxPollsPerSecond: 0.5,
+      trustAnnotations: true,
+      tools: {
+        find: {
+          waitBudget: '2h',
+          synchronousBound: 1_500,
+          submission: { policy: 'key-argument', argument: 'requestId' },
+          sideEffects: 'none',
+          onUnresolved: { closeAfter: '1d' },
+        },
+        book: { submission: { policy: 'key-meta', key: 'example/key' }, onUnresolved: 'hold' },
+      },
+    };
+    const { server, tools } = parse({ url: URL, durable });
+    expect(server).toMatchObject({
+      protocol: 'mcp/2025-11-25',
+      maxPollsPerSecond: 0.5,
+      trustAnnotations: true,
+    });
+    expect(tools).toEqual({
+      find: {
+        waitBudgetMs: 7_200_000,
+        synchronousBoundMs: 1_500,
+        submission: { policy: 'key-argument', keyName: 'requestId' },
+        sideEffects: 'none',
+        onUnresolved: { kind: 'closeAfter', afterMs: 86_400_000 },
+      },
+      book: {
+        waitBudgetMs: null,
+        synchronousBoundMs: null,
+        submission: { policy: 'key-meta', keyName: 'example/key' },
+        sideEffects: 'unknown',
+        onUnresolved: { kind: 'hold' },
+      },
+    });
+  });
+
+  const AT = 'mcpServers.search.durable';
+  const TOOL_KEYS = '"waitBudget", "synchronousBound", "submission", "sideEffects" or "onUnresolved"';
+  const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "trustAnnotations" or "tools"';
+  const POLICIES = '"key-argument", "key-meta", "session-list", "repeatable" or "at-most-once"';
+  const tool = (settings: unknown): unknown => ({ tools: { find: settings } });
+  it.each([
+    ['a wrong kind', [], AT, `must be an object with the keys ${SERVER_KEYS}`],
+    [
+      'an unknown key',
+      { maxPollPerSecond: 1 },
+      AT,
+      `unknown key "maxPollPerSecond" (nearest: "maxPollsPerSecond"); allowed: ${SERVER_KEYS}`,
+    ],
+    [
+      'an unknown protocol',
+      { protocol: 'mcp' },
+      `${AT}.protocol`,
+      'must be "auto", "mcp/2025-11-25" or "synchronous"',
+    ],
+    ['a rate of nothing', { maxPollsPerSecond: 0 }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
+    ['a rate as text', { maxPollsPerSecond: '1' }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
+    ['trust as text', { trustAnnotations: 'yes' }, `${AT}.trustAnnotations`, 'must be true or false'],
+    ['a list of tools', { tools: ['find'] }, `${AT}.tools`, 'must be an object with one key per tool name'],
+    [
+      'an unknown key of a tool',
+      tool({ waitBugdet: '1s' }),
+      `${AT}.tools.find`,
+      `unknown key "waitBugdet" (nearest: "waitBudget"); allowed: ${TOOL_KEYS}`,
+    ],
+    ['a duration without unit', tool({ waitBudget: '10' }), `${AT}.tools.find.waitBudget`, DURATIONS],
+    [
+      'a duration of nothing',
+      tool({ synchronousBound: '0s' }),
+      `${AT}.tools.find.synchronousBound`,
+      DURATIONS,
+    ],
+    [
+      'a side effect',
+      tool({ sideEffects: 'some' }),
+      `${AT}.tools.find.sideEffects`,
+      'must be "none" or "unknown"',
+    ],
+    [
+      'an unknown policy',
+      tool({ submission: { policy: 'always' } }),
+      `${AT}.tools.find.submission.policy`,
+      `must be an object whose "policy" is ${POLICIES}`,
+    ],
+    [
+      'a bare policy',
+      tool({ submission: 'at-most-once' }),
+      `${AT}.tools.find.submission`,
+      `must be an object whose "policy" is ${POLICIES}`,
+    ],
+    [
+      'key-argument without the argument',
+      tool({ submission: { policy: 'key-argument' } }),
+      `${AT}.tools.find.submission.argument`,
+      'must be the name of the argument that takes the key',
+    ],
+    [
+      'key-meta with an empty key',
+      tool({ submission: { policy: 'key-meta', key: '' } }),
+      `${AT}.tools.find.submission.key`,
+      'must be the _meta key that takes the key',
+    ],
+    [
+      "another policy's key",
+      tool({ submission: { policy: 'key-meta', key: 'k', argument: 'a' } }),
+      `${AT}.tools.find.submission`,
+      'unknown key "argument" (nearest: "key"); allowed: "policy" or "key"',
+    ],
+    [
+      'repeatable on nothing',
+      tool({ submission: { policy: 'repeatable' } }),
+      `${AT}.tools.find.submission.policy`,
+      '"repeatable" needs "sideEffects": "none" on the tool, or "trustAnnotations": true on the server',
+    ],
+    [
+      'an unknown standing decision',
+      tool({ onUnresolved: 'close' }),
+      `${AT}.tools.find.onUnresolved`,
+      'must be "hold" or {"closeAfter": duration}',
+    ],
+    [
+      'a bad time to close after',
+      tool({ onUnresolved: { closeAfter: 'soon' } }),
+      `${AT}.tools.find.onUnresolved.closeAfter`,
+      DURATIONS,
+    ],
+    [
+      'a stranger beside closeAfter',
+      tool({ onUnresolved: { closeAfter: '1d', til: 1 } }),
+      `${AT}.tools.find.onUnresolved`,
+      'unknown key "til" (nearest: "closeAfter"); allowed: "closeAfter"',
+    ],
+  ])('refuse %s, and say what is allowed', (_, durable, path, message) => {
+    const error = refusal({ mcpServers: { search: { url: URL, durable } } });
+    expect(error.mistakes).toContainEqual({ path, message });
+    expect(error.path).toBe(path);
+  });
+
+  it('allow repeatable on a server whose annotations are trusted', () => {
+    const durable = { trustAnnotations: true, tools: { find: { submission: { policy: 'repeatable' } } } };
+    expect(parse({ url: URL, durable }).tools['find']?.submission?.policy).toBe('repeatable');
+  });
+
+  it('have one mistake per line where there are several', () => {
+    const durable = { protocol: 'x', tools: { 'a b': { waitBudget: 0 } } };
+    expect(refusal({ mcpServers: { search: { url: URL, durable } } }).message).toBe(
+      'mcpServers.search.durable.protocol: must be "auto", "mcp/2025-11-25" or "synchronous"\n' +
+        `mcpServers.search.durable.tools["a b"].waitBudget: ${DURATIONS}`,
+    );
+  });
+});

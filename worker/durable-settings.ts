@@ -1,0 +1,127 @@
+// Owns the shape of our one key in `tool-servers.json`: `durable`. Strict: an unknown key there is a mistake, because
+// a misspelt bound would silently be no bound. Must never read the environment.
+
+import { z } from 'zod';
+import { ADAPTERS, SUBMISSION_POLICIES, type SubmissionPolicyName } from '../operation/names.js';
+import type { OperationPolicy } from '../operation/row.js';
+import { listOf } from './configuration-error.js';
+import { DURATION_FORMS, parseDurationMs } from './durations.js';
+import { nearestWord } from './nearest-word.js';
+
+/** What is configured for one tool; null = the default of operation/limits.ts, or decided at submission. */
+export interface ToolSettings {
+  readonly waitBudgetMs: number | null;
+  readonly synchronousBoundMs: number | null;
+  readonly submission: SubmissionSettings | null;
+  readonly sideEffects: OperationPolicy['sideEffects'];
+  readonly onUnresolved: OperationPolicy['onUnresolved'];
+}
+
+export interface SubmissionSettings {
+  readonly policy: SubmissionPolicyName;
+  /** Argument name (key-argument) or `_meta` key (key-meta). */
+  readonly keyName: string | null;
+}
+
+/** An object with these keys only; a stranger is told the nearest of them. */
+function strict<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const allowed = Object.keys(shape);
+  return z.strictObject(shape, {
+    error(issue) {
+      if (issue.code !== 'unrecognized_keys') return `must be an object with the keys ${listOf(allowed)}`;
+      const strangers = issue['keys'] as readonly string[];
+      const named = strangers.map(
+        (key) => `${JSON.stringify(key)} (nearest: "${nearestWord(key, allowed)}")`,
+      );
+      return `unknown key ${named.join(', ')}; allowed: ${listOf(allowed)}`;
+    },
+  });
+}
+
+const duration = z.unknown().transform((value, context) => {
+  const durationMs = parseDurationMs(value);
+  if (durationMs !== null) return durationMs;
+  context.addIssue({ code: 'custom', message: `must be a duration: ${DURATION_FORMS}` });
+  return z.NEVER;
+});
+
+function oneOf<const Words extends readonly string[]>(words: Words) {
+  return z.enum(words, { error: `must be ${listOf(words)}` });
+}
+
+function keyName(what: string) {
+  const error = `must be ${what}`;
+  return z.string({ error }).min(1, { error });
+}
+
+const submission = z
+  .discriminatedUnion(
+    'policy',
+    [
+      strict({
+        policy: z.literal('key-argument'),
+        argument: keyName('the name of the argument that takes the key'),
+      }),
+      strict({ policy: z.literal('key-meta'), key: keyName('the _meta key that takes the key') }),
+      strict({ policy: z.literal('session-list') }),
+      strict({ policy: z.literal('repeatable') }),
+      strict({ policy: z.literal('at-most-once') }),
+    ],
+    { error: `must be an object whose "policy" is ${listOf(SUBMISSION_POLICIES)}` },
+  )
+  .transform((given): SubmissionSettings => {
+    switch (given.policy) {
+      case 'key-argument':
+        return { policy: given.policy, keyName: given.argument };
+      case 'key-meta':
+        return { policy: given.policy, keyName: given.key };
+      default:
+        return { policy: given.policy, keyName: null };
+    }
+  });
+
+const ON_UNRESOLVED_FORMS = 'must be "hold" or {"closeAfter": duration}';
+const onUnresolved = z.unknown().transform((value, context): OperationPolicy['onUnresolved'] => {
+  if (value === 'hold') return { kind: 'hold' };
+  const close = closeAfter.safeParse(value);
+  if (close.success) return { kind: 'closeAfter', afterMs: close.data.closeAfter };
+  for (const { path, message } of close.error.issues) {
+    const isObject = typeof value === 'object' && value !== null;
+    context.addIssue({ code: 'custom', path: [...path], message: isObject ? message : ON_UNRESOLVED_FORMS });
+  }
+  return z.NEVER;
+});
+const closeAfter = strict({ closeAfter: duration });
+
+const toolSettings = strict({
+  waitBudget: duration.optional(),
+  synchronousBound: duration.optional(),
+  submission: submission.optional(),
+  sideEffects: oneOf(['none', 'unknown']).optional(),
+  onUnresolved: onUnresolved.optional(),
+}).transform((given): ToolSettings => ({
+  waitBudgetMs: given.waitBudget ?? null,
+  synchronousBoundMs: given.synchronousBound ?? null,
+  submission: given.submission ?? null,
+  sideEffects: given.sideEffects ?? 'unknown',
+  onUnresolved: given.onUnresolved ?? { kind: 'hold' },
+}));
+
+const pollRate = z
+  .number({ error: 'must be a number above 0' })
+  .positive({ error: 'must be a number above 0' });
+
+const shape = {
+  protocol: oneOf(['auto', ...ADAPTERS]).default('auto'),
+  maxPollsPerSecond: pollRate.default(1),
+  trustAnnotations: z.boolean({ error: 'must be true or false' }).default(false),
+  tools: z
+    .record(z.string(), toolSettings, { error: 'must be an object with one key per tool name' })
+    .default({}),
+};
+
+export const DURABLE_KEYS: readonly string[] = Object.keys(shape);
+
+/** The value under `durable`; everything in it may be left out. */
+export const durableSettings = strict(shape);
+export type DurableSettings = z.infer<typeof durableSettings>;

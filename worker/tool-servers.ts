@@ -1,0 +1,281 @@
+// Owns reading `tool-servers.json`: the `mcpServers` file people already have, with our settings under one key
+// `durable` per server. Foreign keys are none of its business. Must never put a value into an error text or note.
+
+import { readFile } from 'node:fs/promises';
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { LIMITS } from '../operation/limits.js';
+import type { OperationPolicy } from '../operation/row.js';
+import type { ToolServer } from '../protocols/adapter.js';
+import { ConfigurationError, listOf, type Mistake, pathOf } from './configuration-error.js';
+import {
+  DURABLE_KEYS,
+  type DurableSettings,
+  durableSettings,
+  type ToolSettings,
+} from './durable-settings.js';
+import { type Environment, expandReferences } from './environment-references.js';
+import { editDistance } from './nearest-word.js';
+
+export { ConfigurationError };
+
+export interface ConfiguredServer {
+  /** `url` is empty where the server is unavailable. */
+  readonly server: ToolServer;
+  readonly tools: Readonly<Record<string, ToolSettings>>;
+  /** Why the server cannot be used, as a sentence; null where it can. */
+  readonly unavailable: string | null;
+}
+
+export interface ToolServersConfig {
+  readonly servers: ReadonlyMap<string, ConfiguredServer>;
+  /** Sentences for people: servers that cannot be used, keys that are probably misplaced. */
+  readonly notes: readonly string[];
+}
+
+/** @throws ConfigurationError where the file cannot be read, is no JSON, or holds a mistake. */
+export async function loadToolServers(file: string, env: Environment): Promise<ToolServersConfig> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
+    throw new ConfigurationError({ path: file, message: `cannot be read (${code})` });
+  }
+  return parseToolServers(parseJson(file, text), env);
+}
+
+/**
+ * Validates everything and reports all mistakes at once.
+ *
+ * @throws ConfigurationError
+ */
+export function parseToolServers(json: unknown, env: Environment): ToolServersConfig {
+  const reading: Reading = { env, mistakes: [], notes: [] };
+  const servers = new Map<string, ConfiguredServer>();
+  for (const [name, entry] of serverEntries(json, reading)) {
+    const configured = readServer(name, entry, reading);
+    if (configured) servers.set(name, configured);
+  }
+  const [first, ...more] = reading.mistakes;
+  if (first) throw new ConfigurationError(first, ...more);
+  return { servers, notes: reading.notes };
+}
+
+/** The policy of one new operation. A wait budget of the caller counts before the configured one. */
+export function policyOf(
+  config: ConfiguredServer | undefined,
+  tool: string,
+  overrides: { readonly waitBudgetMs?: number | undefined } = {},
+): OperationPolicy {
+  const settings = config?.tools[tool];
+  const waitBudgetMs = overrides.waitBudgetMs ?? settings?.waitBudgetMs ?? null;
+  return {
+    waitBudgetMs: waitBudgetMs ?? LIMITS.waitBudgetMs,
+    waitBudgetExplicit: waitBudgetMs !== null,
+    submitBudgetMs: LIMITS.submitBudgetMs,
+    lookUpBudgetMs: LIMITS.lookUpBudgetMs,
+    settleBudgetMs: LIMITS.settleBudgetMs,
+    fetchBudgetMs: LIMITS.fetchBudgetMs,
+    inputBudgetMs: LIMITS.inputBudgetMs,
+    synchronousBoundMs: settings?.synchronousBoundMs ?? LIMITS.synchronousBoundMs,
+    submissionPolicy: settings?.submission?.policy ?? null,
+    keyName: settings?.submission?.keyName ?? null,
+    sideEffects: settings?.sideEffects ?? 'unknown',
+    protocol: config?.server.protocol ?? 'auto',
+    onUnresolved: settings?.onUnresolved ?? { kind: 'hold' },
+  };
+}
+
+type Transport = 'http' | 'stdio' | 'sse';
+
+/** Why a server of that transport cannot be used. */
+const UNAVAILABLE: Readonly<Record<Transport, string | null>> = {
+  http: null,
+  stdio: 'servers started as a program (stdio) come later; only streamable HTTP servers can be used now.',
+  sse: 'the HTTP+SSE transport of 2024-11-05 is not supported; give the streamable HTTP URL.',
+};
+const HTTP_TYPES = ['http', 'streamable-http', 'streamableHttp'];
+
+type Keys = readonly PropertyKey[];
+type JsonEntries = Readonly<Record<string, unknown>>;
+
+interface Reading {
+  readonly env: Environment;
+  readonly mistakes: Mistake[];
+  readonly notes: string[];
+}
+
+function mistake(reading: Reading, keys: Keys, message: string): void {
+  reading.mistakes.push({ path: pathOf(keys), message });
+}
+
+function parseJson(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // The engine's own message quotes the text, secrets and all; only its position is safe.
+    const [, position] = /at position (\d+)/.exec(error instanceof Error ? error.message : '') ?? [];
+    const where =
+      position === undefined ? '' : ` (line ${text.slice(0, Number(position)).split('\n').length})`;
+    throw new ConfigurationError({ path: file, message: `is not valid JSON${where}` });
+  }
+}
+
+function serverEntries(json: unknown, reading: Reading): readonly [string, unknown][] {
+  if (!isEntries(json) || !isEntries(json['mcpServers'])) {
+    mistake(reading, ['mcpServers'], 'must be an object with one key per server, each with a "url"');
+    return [];
+  }
+  if ('durable' in json) mistake(reading, ['durable'], 'belongs under one server: mcpServers.NAME.durable');
+  return Object.entries(json['mcpServers']);
+}
+
+function readServer(name: string, entry: unknown, reading: Reading): ConfiguredServer | null {
+  const keys = ['mcpServers', name];
+  const { fairnessKeyBytes } = LIMITS;
+  // The name is the fairness key of the poll queue, and the engine bounds that.
+  if (name === '' || Buffer.byteLength(name) > fairnessKeyBytes) {
+    mistake(reading, keys, `a server's name must have 1 to ${fairnessKeyBytes} bytes`);
+  }
+  if (!isEntries(entry)) {
+    mistake(reading, keys, 'must be an object with a "url" (or a "command")');
+    return null;
+  }
+  noteMisplaced(keys, entry, reading);
+  const settings = readDurable([...keys, 'durable'], entry['durable'], reading);
+  const transport = transportOf(keys, entry, reading);
+  const unavailable = transport && UNAVAILABLE[transport];
+  if (unavailable !== null) reading.notes.push(`${pathOf(keys)}: ${unavailable}`);
+  if (transport === 'stdio') readProgram(keys, entry, reading);
+  const url = transport === 'http' ? readUrl([...keys, 'url'], entry['url'], reading) : '';
+  const headers = readTexts([...keys, 'headers'], entry['headers'], reading, checkHeader);
+  const { protocol, maxPollsPerSecond, trustAnnotations, tools } = settings;
+  return {
+    server: { name, url, headers, protocol, maxPollsPerSecond, trustAnnotations },
+    tools,
+    unavailable,
+  };
+}
+
+function noteMisplaced(keys: Keys, entry: JsonEntries, reading: Reading): void {
+  for (const key of Object.keys(entry)) {
+    const path = pathOf([...keys, key]);
+    if (key !== 'durable' && editDistance(key, 'durable') <= 2)
+      reading.notes.push(`${path}: is ignored; did you mean "durable"?`);
+    // "tools" beside "url" is a foreign key that other programs use.
+    if (key !== 'tools' && DURABLE_KEYS.includes(key))
+      reading.notes.push(`${path}: is ignored here; it belongs under "durable".`);
+  }
+}
+
+const DEFAULTS: DurableSettings = durableSettings.parse({});
+
+function readDurable(keys: Keys, given: unknown, reading: Reading): DurableSettings {
+  if (given === undefined) return DEFAULTS;
+  const parsed = durableSettings.safeParse(given);
+  if (!parsed.success) {
+    for (const { path, message } of parsed.error.issues) mistake(reading, [...keys, ...path], message);
+    return DEFAULTS;
+  }
+  for (const [tool, { submission, sideEffects }] of Object.entries(parsed.data.tools)) {
+    if (submission?.policy !== 'repeatable' || sideEffects === 'none' || parsed.data.trustAnnotations)
+      continue;
+    const message =
+      '"repeatable" needs "sideEffects": "none" on the tool, or "trustAnnotations": true on the server';
+    mistake(reading, [...keys, 'tools', tool, 'submission', 'policy'], message);
+  }
+  return parsed.data;
+}
+
+/** Which transport the entry is for; null where that is the mistake. */
+function transportOf(keys: Keys, entry: JsonEntries, reading: Reading): Transport | null {
+  const { type, url, command } = entry;
+  if (type === undefined) {
+    if (url !== undefined && command === undefined) return 'http';
+    if (url === undefined && command !== undefined) return 'stdio';
+    const message =
+      url === undefined
+        ? 'needs a "url" (streamable HTTP) or a "command" (stdio)'
+        : 'has both "url" and "command"; keep one, or say which counts with "type"';
+    mistake(reading, keys, message);
+    return null;
+  }
+  if (type === 'stdio' || type === 'sse') return type;
+  if (typeof type === 'string' && HTTP_TYPES.includes(type)) return 'http';
+  mistake(reading, [...keys, 'type'], `must be ${listOf([...HTTP_TYPES, 'stdio', 'sse'])}`);
+  return null;
+}
+
+function readUrl(keys: Keys, given: unknown, reading: Reading): string {
+  const before = reading.mistakes.length;
+  const text = readText(keys, given, reading);
+  if (reading.mistakes.length > before) return '';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    mistake(reading, keys, 'must be an http:// or https:// URL');
+  } else if (url.username !== '' || url.password !== '') {
+    // URLs are shown to people; headers never are.
+    mistake(reading, keys, 'must not carry a user name or password; put them into "headers"');
+  }
+  return text;
+}
+
+/** Nothing of it is kept yet, but its mistakes are found today. */
+function readProgram(keys: Keys, entry: JsonEntries, reading: Reading): void {
+  if (typeof entry['command'] !== 'string') mistake(reading, [...keys, 'command'], 'must be a string');
+  if (entry['args'] !== undefined && !Array.isArray(entry['args'])) {
+    mistake(reading, [...keys, 'args'], 'must be a list of strings');
+  } else {
+    (entry['args'] ?? []).forEach((arg: unknown, index: number) =>
+      readText([...keys, 'args', index], arg, reading),
+    );
+  }
+  readTexts([...keys, 'env'], entry['env'], reading);
+}
+
+function readTexts(
+  keys: Keys,
+  given: unknown,
+  reading: Reading,
+  check: (name: string, text: string) => string | null = () => null,
+): Readonly<Record<string, string>> {
+  if (given === undefined) return {};
+  if (!isEntries(given)) {
+    mistake(reading, keys, 'must be an object whose values are strings');
+    return {};
+  }
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const text = readText([...keys, name], value, reading);
+      const wrong = check(name, text);
+      if (wrong !== null) mistake(reading, [...keys, name], wrong);
+      return [name, text];
+    }),
+  );
+}
+
+function readText(keys: Keys, given: unknown, reading: Reading): string {
+  if (typeof given !== 'string') {
+    mistake(reading, keys, 'must be a string');
+    return '';
+  }
+  const expansion = expandReferences(given, reading.env);
+  if (expansion.kind === 'expanded') return expansion.text;
+  mistake(reading, keys, expansion.message);
+  return '';
+}
+
+/** Found here, it names its path; found by the HTTP client, it would break each request instead. */
+function checkHeader(name: string, text: string): string | null {
+  try {
+    validateHeaderName(name);
+    validateHeaderValue(name, text);
+    return null;
+  } catch {
+    return 'is not a header that HTTP can carry: the name must be a token, the value visible Latin characters on one line';
+  }
+}
+
+function isEntries(value: unknown): value is JsonEntries {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
