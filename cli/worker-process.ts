@@ -59,6 +59,8 @@ async function passSeam(name: string, callNodeId: string): Promise<void> {
 }
 
 function say(message: string, meta?: Record<string, unknown>): void {
+  // The poll worker runs no workflows, on purpose.
+  if (message.startsWith('No workflows registered')) return;
   process.stderr.write(`${message} ${meta ? JSON.stringify(meta, (_key, value) => (value instanceof Error ? value.message : value)) : ''}\n`);
 }
 

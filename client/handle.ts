@@ -184,7 +184,7 @@ export class ToolOperationHandle {
       const described = await describeRun(this.#client, this.workflowId).catch(() => null);
       if (described?.status === 'RUNNING' && described.state === 'UNRESOLVED') {
         const view = await this.#viewOf(described);
-        if (view.state === 'UNRESOLVED') {
+        if (view.state === 'UNRESOLVED' && !view.decidedByOperator) {
           const evidence = [view.reason, view.evidence].filter(Boolean).join(': ');
           throw new ToolOperationError('OperationUnresolved', `"${this.callNodeId}" is held: ${evidence}`, view);
         }

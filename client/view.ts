@@ -42,6 +42,8 @@ export interface OperationView {
   readonly reason: string | null;
   /** Evidence while UNRESOLVED. */
   readonly evidence: string | null;
+  /** An operator has spoken; the end is being written. */
+  readonly decidedByOperator: boolean;
   readonly pendingInput: readonly PendingInput[];
   readonly cancelRequested: boolean;
   readonly result: ViewResult | null;
@@ -79,6 +81,7 @@ export function viewOfRecord(
     failureKind: receipt?.failureKind ?? null,
     reason: reasonOf(record),
     evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
+    decidedByOperator: record.operator !== null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
       round.question ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }] : [],
     ),
@@ -131,6 +134,7 @@ export function emptyView(run: RunIdentity, state: OperationState): OperationVie
     failureKind: null,
     reason: null,
     evidence: null,
+    decidedByOperator: false,
     pendingInput: [],
     cancelRequested: false,
     result: null,

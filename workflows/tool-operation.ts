@@ -100,8 +100,12 @@ async function run(input: contract.ToolOperationInput, native: Promise<never>): 
       continue;
     }
     const running = begin(step, record, input);
-    await condition(() => running.settled !== null || (isInterruptible(step) && mail.some(isUrgent)));
-    if (!running.settled) await interrupt(running);
+    for (;;) {
+      await condition(() => running.settled !== null || mail.length > 0);
+      if (running.settled) break;
+      foldMail();
+      if (isInterruptible(step) && nextStep(record, now()).kind !== step.kind) await interrupt(running);
+    }
     settle(running);
   }
 
@@ -175,10 +179,6 @@ function goesBeside(step: Step): boolean {
 
 function isInterruptible(step: PerformableStep): boolean {
   return step.kind === 'submit' || step.kind === 'lookUp' || step.kind === 'fetchResult';
-}
-
-function isUrgent(fact: OutsideFact): boolean {
-  return fact.kind === 'cancelRequested' || fact.kind === 'operatorDecided';
 }
 
 function begin(step: PerformableStep, record: ToolOperation, input: contract.ToolOperationInput): Running {

@@ -38,7 +38,12 @@ export function showRounds(row: RowSnapshot): readonly OpenRound[] {
 export async function lookAtQuestions(look: Look, row: RowSnapshot, reach: Reach): Promise<RowSnapshot> {
   const { ports, attempt } = look;
   const wire = await ports.receipts.wireState(row.callNodeId);
-  const known = { anchor: wire.anchor, wireKeys: Object.values(wire.rounds).map((round) => round.wireKey) };
+  const known = {
+    anchor: wire.anchor,
+    wireKeys: Object.values(wire.rounds).map((round) => round.wireKey),
+    // The status is explained already: no need to listen long for another question.
+    hasOpenRound: openRounds(row.rounds).some((round) => !round.reply),
+  };
   await reach.adapter.pickUpQuestions(reach.server, reach.reference, known, async (question) => {
     await attempt.seam('observe:question-read');
     await storeQuestion(look, row, question);

@@ -36,9 +36,38 @@ export interface Lab {
   /** True once the seam that `killAt` named was hit. */
   wasKilledAt(seam: SeamName): boolean;
   seams(): readonly string[];
-  count(table: 'receipt' | 'ready_outbox' | 'operation' | 'effect_reconciliation' | 'submission_leg'): number;
+  /** What the store holds for one operation, counted by SQL. */
+  rows(callNodeId: string): StoreRows;
   history(callNodeId: string): Promise<readonly string[]>;
   close(): Promise<void>;
+}
+
+export interface StoreRows {
+  readonly receipts: number;
+  readonly ready: number;
+  readonly advances: number;
+  readonly reconciliations: number;
+  readonly legs: number;
+}
+
+/** The task tool of server-everything: four stages of a second each. */
+export const RESEARCH = {
+  server: 'everything',
+  tool: 'simulate-research-query',
+  arguments: { topic: 'tides', ambiguous: false },
+};
+
+/** Requests on the wire by method, since this call. */
+export function wireDelta(lab: Lab): () => Record<string, number> {
+  const before = lab.wire.counts().byMethod;
+  return () => {
+    const now = lab.wire.counts().byMethod;
+    return Object.fromEntries(
+      Object.entries(now)
+        .map(([method, count]) => [method, count - (before[method] ?? 0)] as const)
+        .filter(([, count]) => count > 0),
+    );
+  };
 }
 
 const WORKER = new URL('../../dist/cli/worker-process.js', import.meta.url).pathname;
@@ -86,7 +115,7 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
     },
     wasKilledAt: (seam) => existsSync(markOf(dir, seam)),
     seams: () => (existsSync(seamLog) ? readFileSync(seamLog, 'utf8').trim().split('\n') : []),
-    count: (table) => countRows(storeFile, table),
+    rows: (callNodeId) => countRows(storeFile, callNodeId),
     history: async (callNodeId) => eventNames(temporal, client.getHandle(callNodeId)),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
@@ -129,10 +158,18 @@ async function readStored(storeFile: string, digest: string): Promise<Uint8Array
   }
 }
 
-function countRows(storeFile: string, table: string): number {
+function countRows(storeFile: string, callNodeId: string): StoreRows {
   const database = new Database(storeFile, { readonly: true });
+  const count = (from: string): number =>
+    (database.prepare(`select count(*) as n from ${from}`).get(callNodeId) as { n: number }).n;
   try {
-    return (database.prepare(`select count(*) as n from ${table}`).get() as { n: number }).n;
+    return {
+      receipts: count('receipt where call_node_id = ?'),
+      ready: count('ready_outbox where call_node_id = ?'),
+      advances: count('ready_outbox where call_node_id = ? and advances = 1'),
+      reconciliations: count('effect_reconciliation where call_node_id = ?'),
+      legs: count('submission_leg where call_node_id = ?'),
+    };
   } finally {
     database.close();
   }
