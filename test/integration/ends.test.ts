@@ -26,6 +26,22 @@ test('a task that completes ends as one receipt with its result', async () => {
   await pinEvents(lab, 'completed');
 });
 
+test('a question costs a second observation, an update and a step', async () => {
+  const sent = wireDelta(lab);
+  const handle = await lab.client.start({
+    callNodeId: 'input',
+    ...RESEARCH,
+    arguments: { topic: 'python', ambiguous: true },
+  });
+  await until(handle, (view) => view.pendingInput.length > 0);
+  const wrong = await handle.answer({ content: { interpretation: 'a bird' } });
+  expect(wrong.kind).toBe('refused');
+  expect(await handle.answer({ content: { interpretation: 'comedy' } })).toEqual({ kind: 'applied' });
+  expect((await handle.result()).resultJson).toContain('comedy');
+  expect(sent()).toMatchObject({ 'tools/call': 1, answer: 1 });
+  await pinEvents(lab, 'input');
+});
+
 test('a failing task keeps the content of its result', async () => {
   const sent = wireDelta(lab);
   const failed = lab.wire.faults.failNextTask({

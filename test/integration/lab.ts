@@ -1,8 +1,6 @@
 // Owns what an integration test needs: real engine, real MCP server behind the counting pass-through, killable workers.
 // Must never fake a part; each run it closed is replayed when the lab closes.
 
-import { fork, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,27 +10,20 @@ import Database from 'better-sqlite3';
 import { inject } from 'vitest';
 import { startEverythingServer } from '../../cli/demo/everything-server.js';
 import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
+import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
 import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient } from '../../client/index.js';
 import type { OperationView, ToolOperationHandle } from '../../client/index.js';
 import type { SeamName } from '../../operation/names.js';
 import { openReceiptsReader } from '../../receipts/open-store.js';
-import { replayRun } from './replay.js';
-
-export interface WorkerUnderTest {
-  readonly pid: number;
-  /** Resolves with the signal that ended it, or null. */
-  readonly ended: Promise<string | null>;
-  kill(): Promise<void>;
-  stop(): Promise<void>;
-}
+import { replayRun } from '../replay/replay.js';
 
 export interface Lab {
   readonly temporal: Client;
   readonly client: ToolOperationClient;
   readonly wire: PassThrough;
   readonly storeFile: string;
-  startWorker(options?: { killAt?: SeamName }): Promise<WorkerUnderTest>;
+  startWorker(options?: { killAt?: SeamName }): Promise<WorkerChild>;
   /** True once the seam that `killAt` named was hit. */
   wasKilledAt(seam: SeamName): boolean;
   seams(): readonly string[];
@@ -91,7 +82,7 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
     results: { readResult: async (digest) => readStored(storeFile, digest) },
     log: (message) => console.log(message),
   });
-  const workers: WorkerUnderTest[] = [];
+  const workers: WorkerChild[] = [];
   const seamLog = join(dir, 'seams.log');
 
   return {
@@ -101,7 +92,7 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
     storeFile,
     async startWorker(options = {}) {
       const killAt = options.killAt && { seam: options.killAt, mark: markOf(dir, options.killAt) };
-      const worker = await startWorker({
+      const process_: WorkerProcessOptions = {
         address: inject('temporalAddress'),
         namespace: 'default',
         taskQueue,
@@ -109,7 +100,8 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
         configFile,
         seamLog,
         ...(killAt ? { killAt } : {}),
-      });
+      };
+      const worker = await startWorkerProcess(process_, WORKER);
       workers.push(worker);
       return worker;
     },
@@ -130,23 +122,6 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
 
 function markOf(dir: string, seam: string): string {
   return join(dir, `killed-${seam.replaceAll(':', '-')}`);
-}
-
-async function startWorker(options: WorkerProcessOptions): Promise<WorkerUnderTest> {
-  const child = fork(WORKER, [JSON.stringify(options)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const ended = once(child, 'exit').then(([, signal]) => signal as string | null);
-  await Promise.race([
-    once(child, 'message'),
-    ended.then(() => {
-      throw new Error('the worker ended before it was ready');
-    }),
-  ]);
-  return { pid: child.pid ?? -1, ended, kill: () => end(child, ended, 'SIGKILL'), stop: () => end(child, ended, 'SIGTERM') };
-}
-
-async function end(child: ChildProcess, ended: Promise<string | null>, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-  await ended;
 }
 
 async function readStored(storeFile: string, digest: string): Promise<Uint8Array | null> {

@@ -1,6 +1,9 @@
 // Owns how many events each terminal path may cost, and why each is there. A change of these numbers is a decision.
 
+import { mkdir, writeFile } from 'node:fs/promises';
 import { expect } from 'vitest';
+import { workflowIdOf } from '../../operation/names.js';
+import { readHistory } from '../replay/replay.js';
 import type { Lab } from './lab.js';
 
 /**
@@ -18,10 +21,22 @@ const EVENTS: Readonly<Record<string, { readonly events: number; readonly why: s
   cancelled: { events: 36, why: 'as completed; the signal interrupts the observation, and the cancel is a step' },
   'cancel-beaten': { events: 43, why: 'as cancelled; the refused cancel is followed by another look, with its rest' },
   'wait-budget': { events: 32, why: 'as cancelled, without a signal and nothing to interrupt' },
-  'never-sent': { events: 0, why: 'open, cancel (raises the generation), accept; the signal lies before the first workflow task' },
+  input: { events: 45, why: 'as completed, and a question: a second observation, the update (5), the answer step' },
+  'never-sent': { events: 24, why: 'open, cancel (raises the generation), accept; the signal lies before the first workflow task' },
 };
+
+/** Set to a release that is not out yet to record its golden histories; a recorded one is never edited. */
+const RECORD_AS = process.env['DTC_RECORD_GOLDENS'];
 
 export async function pinEvents(lab: Lab, path: string, callNodeId = path): Promise<void> {
   const names = await lab.history(callNodeId);
   expect(names, `events of ${path}: ${names.join(' ')}`).toHaveLength(EVENTS[path]?.events ?? -1);
+  if (RECORD_AS) await record(lab, path, callNodeId);
+}
+
+async function record(lab: Lab, path: string, callNodeId: string): Promise<void> {
+  const folder = new URL(`../histories/${RECORD_AS}/`, import.meta.url);
+  await mkdir(folder, { recursive: true });
+  const history = await readHistory(lab.temporal, workflowIdOf(callNodeId));
+  await writeFile(new URL(`${path}.json`, folder), `${JSON.stringify(history, null, 1)}\n`, { flag: 'wx' });
 }

@@ -30,7 +30,8 @@ test('a question is seen without a worker, and its answer waits for one', async 
   });
   await until(handle, (view) => view.pendingInput.length > 0);
   await worker.kill();
-  const alone = await handle.status();
+  // Until the pending work is overdue, nobody can tell that no worker lives; the question is shown all the same.
+  const alone = await until(handle, (view) => view.waitingForWorkerSince !== null);
   expect(alone.pendingInput).toHaveLength(1);
   expect(alone.state).toBe('INPUT_REQUIRED');
   await expect(

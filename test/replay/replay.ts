@@ -20,7 +20,12 @@ export async function replayHistory(history: unknown, workflowId: string): Promi
   await Worker.runReplayHistory({ workflowBundle: { codePath: BUNDLE }, replayName: workflowId }, history, workflowId);
 }
 
-export async function replayRun(temporal: Client, workflowId: string, runId: string): Promise<void> {
+/** The history as JSON, without what tells of the machine it was recorded on. */
+export async function readHistory(temporal: Client, workflowId: string, runId?: string): Promise<unknown> {
   const history = await temporal.workflow.getHandle(workflowId, runId).fetchHistory();
-  await replayHistory(JSON.parse(historyToJSON(history)), workflowId);
+  return JSON.parse(historyToJSON(history), (key, value: unknown) => (key === 'identity' ? 'recorded' : value));
+}
+
+export async function replayRun(temporal: Client, workflowId: string, runId: string): Promise<void> {
+  await replayHistory(await readHistory(temporal, workflowId, runId), workflowId);
 }
