@@ -55,7 +55,7 @@ export async function describeRun(client: Client, workflowId: string, runId?: st
     requestDigest: text(memo['requestDigest']),
     server: text(memo['server']),
     tool: text(memo['tool']),
-    state: stateOf(text(attributes['OperationState']?.[0]), pending, live),
+    state: stateOf(text(attributes['OperationState']?.[0]), pending, live, Boolean(raw.pendingWorkflowTask)),
     adapter: text(attributes['ProtocolAdapter']?.[0]),
     live,
     waitingForWorkerSince: description.status.name === 'RUNNING' ? overdueSince(raw, pending) : null,
@@ -63,14 +63,20 @@ export async function describeRun(client: Client, workflowId: string, runId?: st
 }
 
 /** The search attribute where there is one; else what the pending work says. */
-function stateOf(attribute: string | null, pending: readonly PendingActivity[], live: LiveStatus | null): OperationState {
+function stateOf(
+  attribute: string | null,
+  pending: readonly PendingActivity[],
+  live: LiveStatus | null,
+  isBetweenSteps: boolean,
+): OperationState {
   if (attribute && (OPERATION_STATES as readonly string[]).includes(attribute)) return attribute as OperationState;
   const names = pending.map((activity) => activity.activityType?.name);
   if (names.includes(ACTIVITIES.lookUp)) return 'SUBMISSION_UNKNOWN';
   if (names.includes(ACTIVITIES.cancel)) return 'CANCEL_REQUESTED';
   if (names.includes(ACTIVITIES.fetchResult) || names.includes(ACTIVITIES.accept)) return 'FETCHING_RESULT';
   if (names.includes(ACTIVITIES.observe)) return live && live.openRounds.length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
-  return names.length === 0 ? 'UNRESOLVED' : 'SUBMITTING';
+  // Nothing pending and nothing due: only a held operation rests like that.
+  return names.length === 0 && !isBetweenSteps ? 'UNRESOLVED' : 'SUBMITTING';
 }
 
 async function liveStatusOf(client: Client, pending: readonly PendingActivity[]): Promise<LiveStatus | null> {

@@ -23,6 +23,8 @@ export interface Lab {
   readonly client: ToolOperationClient;
   readonly wire: PassThrough;
   readonly storeFile: string;
+  /** What the client told operators. */
+  readonly advice: readonly string[];
   startWorker(options?: { killAt?: SeamName }): Promise<WorkerChild>;
   /** True once the seam that `killAt` named was hit. */
   wasKilledAt(seam: SeamName): boolean;
@@ -64,7 +66,7 @@ export function wireDelta(lab: Lab): () => Record<string, number> {
 const WORKER = new URL('../../dist/cli/worker-process.js', import.meta.url).pathname;
 let labs = 0;
 
-export async function openLab(durable: Record<string, unknown> = {}): Promise<Lab> {
+export async function openLab(durable: Record<string, unknown> = {}, namespace = 'default'): Promise<Lab> {
   const dir = await mkdtemp(join(tmpdir(), 'dtc-lab-'));
   const everything = await startEverythingServer();
   const wire = await startPassThrough({ targetUrl: everything.url });
@@ -73,14 +75,15 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
   await writeFile(configFile, JSON.stringify(config));
   const storeFile = join(dir, 'operations.sqlite');
   const connection = await Connection.connect({ address: inject('temporalAddress') });
-  const temporal = new Client({ connection });
+  const temporal = new Client({ connection, namespace });
   const taskQueue = `lab-${process.pid}-${++labs}`;
+  const advice: string[] = [];
   // Workers make the store; the reader opens what they made.
   const client = new ToolOperationClient({
     client: temporal,
     taskQueue,
     results: { readResult: async (digest) => readStored(storeFile, digest) },
-    log: (message) => console.log(message),
+    log: (message) => advice.push(message),
   });
   const workers: WorkerChild[] = [];
   const seamLog = join(dir, 'seams.log');
@@ -90,11 +93,12 @@ export async function openLab(durable: Record<string, unknown> = {}): Promise<La
     client,
     wire,
     storeFile,
+    advice,
     async startWorker(options = {}) {
       const killAt = options.killAt && { seam: options.killAt, mark: markOf(dir, options.killAt) };
       const process_: WorkerProcessOptions = {
         address: inject('temporalAddress'),
-        namespace: 'default',
+        namespace,
         taskQueue,
         storeFile,
         configFile,
