@@ -34,7 +34,8 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
   const step = <I extends { readonly callNodeId: string }>(
     body: (input: I, ports: Ports, attempt: Attempt) => Promise<StepFact>,
   ) => {
-    return (input: I) => inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing);
+    return (input: I) =>
+      inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing);
   };
   const deliver = step(deliverAnswer);
   return {
@@ -45,7 +46,8 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
     deliverAnswer: async (input) => {
       const fact = await deliver(input);
       const { workflowExecution } = Context.current().info;
-      if (workflowExecution) await options.wakeObserve?.(workflowExecution.workflowId, workflowExecution.runId);
+      if (workflowExecution)
+        await options.wakeObserve?.(workflowExecution.workflowId, workflowExecution.runId);
       return fact;
     },
     sendCancel: step(sendCancel),

@@ -72,12 +72,12 @@ export type AcceptOutcome = {
 
 /** The activities as the workflow sees them; names are in operation/names.ts. */
 export interface StepActivities {
-  open(input: OpenInput): Promise<StepFact>;
-  submit(input: SubmitInput): Promise<StepFact>;
-  lookUp(input: LookUpInput): Promise<StepFact>;
-  observe(input: ObserveInput): Promise<StepFact>;
-  deliverAnswer(input: AnswerInput): Promise<StepFact>;
-  sendCancel(input: CancelInput): Promise<StepFact>;
-  fetchResult(input: FetchInput): Promise<StepFact>;
-  acceptTerminal(input: AcceptInput): Promise<AcceptOutcome>;
+  readonly open: (input: OpenInput) => Promise<StepFact>;
+  readonly submit: (input: SubmitInput) => Promise<StepFact>;
+  readonly lookUp: (input: LookUpInput) => Promise<StepFact>;
+  readonly observe: (input: ObserveInput) => Promise<StepFact>;
+  readonly deliverAnswer: (input: AnswerInput) => Promise<StepFact>;
+  readonly sendCancel: (input: CancelInput) => Promise<StepFact>;
+  readonly fetchResult: (input: FetchInput) => Promise<StepFact>;
+  readonly acceptTerminal: (input: AcceptInput) => Promise<AcceptOutcome>;
 }

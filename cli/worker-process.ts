@@ -21,7 +21,8 @@ export interface WorkerProcessOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? 'null') as WorkerProcessOptions | null;
-if (!options) throw new Error('worker-process is started by the demo and the tests, with its options as JSON');
+if (!options)
+  throw new Error('worker-process is started by the demo and the tests, with its options as JSON');
 
 Runtime.install({ logger: { ...silentLogger(), warn: say, error: say } });
 const connection = await NativeConnection.connect({ address: options.address });
@@ -61,7 +62,9 @@ async function passSeam(name: string, callNodeId: string): Promise<void> {
 function say(message: string, meta?: Record<string, unknown>): void {
   // The poll worker runs no workflows, on purpose.
   if (message.startsWith('No workflows registered')) return;
-  process.stderr.write(`${message} ${meta ? JSON.stringify(meta, (_key, value) => (value instanceof Error ? value.message : value)) : ''}\n`);
+  process.stderr.write(
+    `${message} ${meta ? JSON.stringify(meta, (_key, value) => (value instanceof Error ? value.message : value)) : ''}\n`,
+  );
 }
 
 function silentLogger() {

@@ -1,12 +1,12 @@
 // Owns the door for callers: start, find, execute. Needs only a Temporal client.
 // Must never load a store or a native module, nor decide anything about an operation.
 
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import {
-  type Client,
-  WorkflowExecutionAlreadyStartedError,
-
-} from '@temporalio/client';
-import { defineSearchAttributeKey, TypedSearchAttributes, type SearchAttributePair } from '@temporalio/common';
+  defineSearchAttributeKey,
+  TypedSearchAttributes,
+  type SearchAttributePair,
+} from '@temporalio/common';
 import { requestDigest } from '../operation/digests.js';
 import type { JsonObject } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
@@ -118,10 +118,12 @@ export class ToolOperationClient {
   }
 
   async #hasSearchAttributes(): Promise<boolean> {
-    this.#searchAttributes ??= checkSearchAttributes(this.#client, this.#client.options.namespace).then((check) => {
-      if (check.kind === 'absent') this.#log(check.advice);
-      return check;
-    });
+    this.#searchAttributes ??= checkSearchAttributes(this.#client, this.#client.options.namespace).then(
+      (check) => {
+        if (check.kind === 'absent') this.#log(check.advice);
+        return check;
+      },
+    );
     return (await this.#searchAttributes).kind === 'present';
   }
 }
@@ -133,7 +135,11 @@ function invalid(message: string): ToolOperationError {
 /** Size of the arguments in bytes. */
 function validateStart(options: StartOptions): number {
   const { callNodeId, server, tool, waitBudgetMs } = options;
-  if (typeof callNodeId !== 'string' || callNodeId.length === 0 || callNodeId.length > LIMITS.callNodeIdChars) {
+  if (
+    typeof callNodeId !== 'string' ||
+    callNodeId.length === 0 ||
+    callNodeId.length > LIMITS.callNodeIdChars
+  ) {
     throw invalid(`a callNodeId has 1 to ${LIMITS.callNodeIdChars} characters`);
   }
   // oxlint-disable-next-line no-control-regex -- control characters are what is refused
@@ -146,7 +152,8 @@ function validateStart(options: StartOptions): number {
     throw invalid('waitBudgetMs is a positive number of milliseconds');
   }
   const { arguments: args } = options;
-  if (typeof args !== 'object' || args === null || Array.isArray(args)) throw invalid('arguments are a JSON object');
+  if (typeof args !== 'object' || args === null || Array.isArray(args))
+    throw invalid('arguments are a JSON object');
   return Buffer.byteLength(JSON.stringify(args));
 }
 
@@ -161,4 +168,3 @@ function attributesOf(server: string, tool: string): TypedSearchAttributes {
     pair('OperationState', 'SUBMITTING'),
   ]);
 }
-

@@ -69,12 +69,14 @@ function stateOf(
   live: LiveStatus | null,
   isBetweenSteps: boolean,
 ): OperationState {
-  if (attribute && (OPERATION_STATES as readonly string[]).includes(attribute)) return attribute as OperationState;
+  if (attribute && (OPERATION_STATES as readonly string[]).includes(attribute))
+    return attribute as OperationState;
   const names = pending.map((activity) => activity.activityType?.name);
   if (names.includes(ACTIVITIES.lookUp)) return 'SUBMISSION_UNKNOWN';
   if (names.includes(ACTIVITIES.cancel)) return 'CANCEL_REQUESTED';
   if (names.includes(ACTIVITIES.fetchResult) || names.includes(ACTIVITIES.accept)) return 'FETCHING_RESULT';
-  if (names.includes(ACTIVITIES.observe)) return live && live.openRounds.length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
+  if (names.includes(ACTIVITIES.observe))
+    return live && live.openRounds.length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
   // Nothing pending and nothing due: only a held operation rests like that.
   return names.length === 0 && !isBetweenSteps ? 'UNRESOLVED' : 'SUBMITTING';
 }
@@ -90,7 +92,9 @@ async function liveStatusOf(client: Client, pending: readonly PendingActivity[])
 }
 
 function isLiveStatus(details: unknown): details is LiveStatus {
-  return typeof details === 'object' && details !== null && (details as LiveStatus).schema === 'liveStatus.v1';
+  return (
+    typeof details === 'object' && details !== null && (details as LiveStatus).schema === 'liveStatus.v1'
+  );
 }
 
 function overdueSince(
@@ -99,7 +103,8 @@ function overdueSince(
 ): number | null {
   const due: number[] = [];
   const task = raw.pendingWorkflowTask;
-  if (task && Number(task.state) === WORKFLOW_TASK_SCHEDULED) due.push(epochMs(task.scheduledTime) ?? Number.NaN);
+  if (task && Number(task.state) === WORKFLOW_TASK_SCHEDULED)
+    due.push(epochMs(task.scheduledTime) ?? Number.NaN);
   for (const activity of pending) {
     if (Number(activity.state) === ACTIVITY_STARTED) continue;
     due.push(epochMs(activity.nextAttemptScheduleTime) ?? epochMs(activity.scheduledTime) ?? Number.NaN);

@@ -14,7 +14,12 @@ export class ToolOperationError extends Error {
   readonly view: OperationView | null;
   readonly [BRAND] = true;
 
-  constructor(code: CallerErrorCode, message: string, view: OperationView | null = null, options?: ErrorOptions) {
+  constructor(
+    code: CallerErrorCode,
+    message: string,
+    view: OperationView | null = null,
+    options?: ErrorOptions,
+  ) {
     super(`${message} (${CALLER_ERRORS[code].nextStep})`, options);
     this.code = code;
     this.view = view;

@@ -82,7 +82,9 @@ export class ToolOperationHandle {
    * Yields the operation whenever it changed, until it has ended or is held; adds nothing to its history.
    * @param options.everyMs pace of looking, default 1,000
    */
-  async *watch(options: { readonly everyMs?: number; readonly signal?: AbortSignal } = {}): AsyncGenerator<OperationView> {
+  async *watch(
+    options: { readonly everyMs?: number; readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<OperationView> {
     let last = '';
     for (;;) {
       const view = await this.status();
@@ -186,7 +188,11 @@ export class ToolOperationHandle {
         const view = await this.#viewOf(described);
         if (view.state === 'UNRESOLVED' && !view.decidedByOperator) {
           const evidence = [view.reason, view.evidence].filter(Boolean).join(': ');
-          throw new ToolOperationError('OperationUnresolved', `"${this.callNodeId}" is held: ${evidence}`, view);
+          throw new ToolOperationError(
+            'OperationUnresolved',
+            `"${this.callNodeId}" is held: ${evidence}`,
+            view,
+          );
         }
       }
       await pause(HOLD_CHECK_MS, signal);
@@ -206,7 +212,10 @@ export class ToolOperationHandle {
     const updateId = `${message.roundId}:${message.replyDigest.slice(0, 32)}`;
     try {
       return await this.#client.withDeadline(Date.now() + timeoutMs, () =>
-        handle.executeUpdate<ReplyVerdict, [ReplyMessage]>(MESSAGES.answerUpdate, { args: [message], updateId }),
+        handle.executeUpdate<ReplyVerdict, [ReplyMessage]>(MESSAGES.answerUpdate, {
+          args: [message],
+          updateId,
+        }),
       );
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return { kind: 'roundClosed' };
@@ -233,7 +242,9 @@ export class ToolOperationHandle {
   async #viewOf(described: DescribedRun): Promise<OperationView> {
     const run = { callNodeId: this.callNodeId, workflowId: this.workflowId, runId: described.runId };
     if (described.status === 'COMPLETED') {
-      const end = (await this.#client.workflow.getHandle(this.workflowId, described.runId).result()) as OperationEnd;
+      const end = (await this.#client.workflow
+        .getHandle(this.workflowId, described.runId)
+        .result()) as OperationEnd;
       return viewOfEnd(end.receipt, end.resultJson, run);
     }
     const { live, waitingForWorkerSince } = described;
@@ -271,7 +282,9 @@ export class ToolOperationHandle {
 }
 
 function notFound(callNodeId: string, cause: Error): ToolOperationError {
-  return new ToolOperationError('OperationNotFound', `no operation is named "${callNodeId}"`, null, { cause });
+  return new ToolOperationError('OperationNotFound', `no operation is named "${callNodeId}"`, null, {
+    cause,
+  });
 }
 
 function pickRound(view: OperationView, roundId: string | undefined): PendingInput | null {

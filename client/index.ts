@@ -1,10 +1,6 @@
 // Owns the public entry `durable-tool-calls/client`.
 
-export {
-  ToolOperationClient,
-  type StartOptions,
-  type ToolOperationClientOptions,
-} from './client.js';
+export { ToolOperationClient, type StartOptions, type ToolOperationClientOptions } from './client.js';
 export { ToolOperationError } from './errors.js';
 export {
   type AnswerOptions,

@@ -10,7 +10,10 @@ export type SearchAttributesCheck =
   | { readonly kind: 'present' }
   | { readonly kind: 'absent'; readonly advice: string };
 
-export async function checkSearchAttributes(client: Client, namespace: string): Promise<SearchAttributesCheck> {
+export async function checkSearchAttributes(
+  client: Client,
+  namespace: string,
+): Promise<SearchAttributesCheck> {
   const wrong: string[] = [];
   try {
     const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace });
@@ -18,10 +21,16 @@ export async function checkSearchAttributes(client: Client, namespace: string): 
     for (const name of SEARCH_ATTRIBUTES) if (Number(customAttributes?.[name]) !== KEYWORD) wrong.push(name);
   } catch (error) {
     const why = error instanceof Error ? error.message : 'unknown reason';
-    return { kind: 'absent', advice: `search attributes cannot be read on this cluster (${why}); going on without them` };
+    return {
+      kind: 'absent',
+      advice: `search attributes cannot be read on this cluster (${why}); going on without them`,
+    };
   }
   if (wrong.length === 0) return { kind: 'present' };
   const flags = wrong.map((name) => `--name ${name} --type Keyword`).join(' ');
   const command = `temporal operator search-attribute create --namespace ${namespace} ${flags}`;
-  return { kind: 'absent', advice: `search attributes ${wrong.join(', ')} are missing; going on without them. To add: ${command}` };
+  return {
+    kind: 'absent',
+    advice: `search attributes ${wrong.join(', ')} are missing; going on without them. To add: ${command}`,
+  };
 }

@@ -83,7 +83,9 @@ export function viewOfRecord(
     evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
     decidedByOperator: record.operator !== null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
-      round.question ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }] : [],
+      round.question
+        ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }]
+        : [],
     ),
     cancelRequested: record.cancelAsked !== null || record.cancelGeneration > 0,
     receipt,
@@ -114,7 +116,12 @@ export function viewOfEnd(receipt: Receipt, resultJson: string | null, run: RunI
     failureKind: receipt.failureKind,
     reason: receipt.decision.reason,
     cancelRequested: receipt.cancelGeneration > 0,
-    result: result && { digest: result.digest, sizeBytes: result.sizeBytes, mediaType: result.mediaType, ...value },
+    result: result && {
+      digest: result.digest,
+      sizeBytes: result.sizeBytes,
+      mediaType: result.mediaType,
+      ...value,
+    },
     receipt,
     polls: receipt.transport.observations,
   };

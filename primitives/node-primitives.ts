@@ -24,7 +24,9 @@ export function checkSchema(schema: JsonObject, value: JsonValue): string | null
     const { valid, errors } = new Validator(guarded.schema as Schema, '2020-12', true).validate(value);
     if (valid) return null;
     const deepest = errors.at(-1);
-    return deepest ? `${deepest.instanceLocation.replace(/^#/, '') || '/'}: ${deepest.error}` : 'does not fit the schema';
+    return deepest
+      ? `${deepest.instanceLocation.replace(/^#/, '') || '/'}: ${deepest.error}`
+      : 'does not fit the schema';
   } catch (error) {
     return `the schema cannot be checked: ${error instanceof Error ? error.message : 'unknown reason'}`;
   }

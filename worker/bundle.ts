@@ -20,7 +20,9 @@ export function bundleWorkflows(options: BundleOptions = {}): Promise<WorkflowBu
 }
 
 /** The prebuilt bundle, or one made now where converters or interceptors have to be inside it. */
-export async function workflowBundle(options: BundleOptions = {}): Promise<{ codePath: string } | { code: string }> {
+export async function workflowBundle(
+  options: BundleOptions = {},
+): Promise<{ codePath: string } | { code: string }> {
   const isPlain = Object.values(options).every((value) => value === undefined);
   if (isPlain && existsSync(PREBUILT_BUNDLE)) return { codePath: PREBUILT_BUNDLE };
   return bundleWorkflows(options);

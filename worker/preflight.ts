@@ -69,7 +69,10 @@ function configuredServer(config: ToolServersConfig, name: string): ToolServer {
     const names = [...config.servers.keys()];
     const near = nearestWord(name, names);
     const hint = near === undefined ? 'none is configured' : `did you mean "${near}"?`;
-    throw new PreflightError('unknown-server', `no tool server is named "${name}" in the configuration; ${hint}`);
+    throw new PreflightError(
+      'unknown-server',
+      `no tool server is named "${name}" in the configuration; ${hint}`,
+    );
   }
   if (configured.unavailable !== null) {
     throw new PreflightError('unavailable-server', `${name} cannot be used: ${configured.unavailable}`);

@@ -3,7 +3,12 @@
 
 import { randomUUID } from 'node:crypto';
 import type { DataConverter } from '@temporalio/common';
-import { type NativeConnection, Worker, type WorkerInterceptors, type WorkerOptions } from '@temporalio/worker';
+import {
+  type NativeConnection,
+  Worker,
+  type WorkerInterceptors,
+  type WorkerOptions,
+} from '@temporalio/worker';
 import { createStepActivities } from '../activities/bind.js';
 import type { Ports } from '../activities/ports.js';
 import type { StepActivities } from '../activities/step-inputs.js';
@@ -48,7 +53,10 @@ export interface ToolOperationWorker {
 
 /** The activities of `toolOperation` over a store and servers, for people with their own Worker. */
 export function createToolOperationActivities(
-  options: Pick<ToolOperationWorkerOptions, 'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'seam'>,
+  options: Pick<
+    ToolOperationWorkerOptions,
+    'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'seam'
+  >,
 ): StepActivities {
   const namespace = options.namespace ?? 'default';
   const log = options.log ?? ((message: string) => console.error(message));
@@ -65,7 +73,9 @@ export function createToolOperationActivities(
   return createStepActivities(ports, {
     ...(options.seam ? { seam: options.seam } : {}),
     onFault: (error, step, callNodeId) => {
-      log(`step ${step} of ${callNodeId} will be tried again: ${error instanceof Error ? error.message : 'fault'}`);
+      log(
+        `step ${step} of ${callNodeId} will be tried again: ${error instanceof Error ? error.message : 'fault'}`,
+      );
     },
     wakeObserve: (workflowId, runId) => wakeObserve(options.connection, namespace, workflowId, runId),
   });
@@ -94,7 +104,9 @@ async function wakeObserve(
  * Builds a worker for tool operations. Polls run on their own queue, so that their rate limits hold nothing else up.
  * @throws Error where the connection or namespace cannot be used
  */
-export async function createToolOperationWorker(options: ToolOperationWorkerOptions): Promise<ToolOperationWorker> {
+export async function createToolOperationWorker(
+  options: ToolOperationWorkerOptions,
+): Promise<ToolOperationWorker> {
   const namespace = options.namespace ?? 'default';
   const taskQueue = options.taskQueue ?? DEFAULT_TASK_QUEUE;
   const log = options.log ?? ((message: string) => console.error(message));
@@ -130,9 +142,13 @@ export async function createToolOperationWorker(options: ToolOperationWorkerOpti
     activities: { observe },
     maxConcurrentActivityTaskExecutions: options.maxConcurrentPolls ?? 100,
   });
-  await limitPollRate(options.connection, namespace, pollQueueOf(taskQueue), options.servers).catch((error: Error) => {
-    log(`poll rate limits could not be set on this cluster (${error.message}); polls are only spaced per operation`);
-  });
+  await limitPollRate(options.connection, namespace, pollQueueOf(taskQueue), options.servers).catch(
+    (error: Error) => {
+      log(
+        `poll rate limits could not be set on this cluster (${error.message}); polls are only spaced per operation`,
+      );
+    },
+  );
   return runBoth(stepWorker, pollWorker);
 }
 

@@ -68,9 +68,17 @@ function performFact(
     case 'answer':
       return activities.deliverAnswer({ ...fence, reply: step.reply });
     case 'cancel':
-      return activities.sendCancel({ ...fence, reason: step.reason, fromGeneration: record.cancelGeneration });
+      return activities.sendCancel({
+        ...fence,
+        reason: step.reason,
+        fromGeneration: record.cancelGeneration,
+      });
     case 'fetchResult':
-      return activities.fetchResult({ ...fence, notBeforeAt: step.notBeforeAt, deadlineAt: record.fetchDeadlineAt });
+      return activities.fetchResult({
+        ...fence,
+        notBeforeAt: step.notBeforeAt,
+        deadlineAt: record.fetchDeadlineAt,
+      });
   }
 }
 

@@ -11,7 +11,10 @@ import type { ToolOperation } from '../operation/record.js';
 const keyOf = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
 /** One upsert per state in which an operation can rest: each is an event of history. */
-export function createShownState(searchAttributes: boolean): { rest(record: ToolOperation): void; end(record: ToolOperation): void } {
+export function createShownState(searchAttributes: boolean): {
+  rest(record: ToolOperation): void;
+  end(record: ToolOperation): void;
+} {
   let shown = 'SUBMITTING';
   const upsert = (record: ToolOperation): void => {
     setCurrentDetails(clip(detailsOf(record), LIMITS.uiDetailsChars));
@@ -31,8 +34,10 @@ function detailsOf(record: ToolOperation): string {
   const lines = [`**${record.state}** ${record.server}/${record.tool}`];
   if (record.remoteStatus) lines.push(`remote: ${record.remoteStatus} ${record.statusMessage ?? ''}`);
   if (record.remoteReference) lines.push(`reference: \`${record.remoteReference.remoteId}\``);
-  for (const round of openRounds(record.rounds)) lines.push(`asked (${round.roundId}): ${round.question?.message ?? ''}`);
-  if (record.cancelAsked) lines.push(`cancel asked by ${record.cancelAsked.requestedBy}: ${record.cancelAsked.reason}`);
+  for (const round of openRounds(record.rounds))
+    lines.push(`asked (${round.roundId}): ${round.question?.message ?? ''}`);
+  if (record.cancelAsked)
+    lines.push(`cancel asked by ${record.cancelAsked.requestedBy}: ${record.cancelAsked.reason}`);
   if (record.hold) lines.push(`held: ${record.hold.reason} — ${record.hold.evidence}`);
   if (record.ledgerBehind) lines.push(`ledger behind: ${record.ledgerBehind.evidence}`);
   if (record.receipt) lines.push(`outcome: ${record.receipt.outcome} (${record.receipt.decision.evidence})`);

@@ -36,7 +36,10 @@ export async function toolOperation(input: contract.ToolOperationInput): Promise
   return CancellationScope.nonCancellable(() => run(input, native));
 }
 
-async function run(input: contract.ToolOperationInput, native: Promise<never>): Promise<contract.OperationEnd> {
+async function run(
+  input: contract.ToolOperationInput,
+  native: Promise<never>,
+): Promise<contract.OperationEnd> {
   const { callNodeId, requestDigest, server, tool } = input;
   const startedAt = workflowInfo().startTime.getTime();
   let record = newOperation({ callNodeId, requestDigest, server, tool, startedAt });
@@ -124,7 +127,11 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
   const postReply = (message: contract.ReplyMessage): string => {
     const replyToken = uuid4();
     const { roundId, replyDigest, action, content } = message;
-    mail.push({ kind: 'replyGiven', at: Date.now(), reply: { roundId, replyDigest, action, content, replyToken } });
+    mail.push({
+      kind: 'replyGiven',
+      at: Date.now(),
+      reply: { roundId, replyDigest, action, content, replyToken },
+    });
     return replyToken;
   };
   setHandler(
@@ -155,15 +162,22 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
   setHandler(contract.operationQuery, record);
   // Native cancellation means the same as the signal: a request, never an end.
   native.catch(() => {
-    mail.push({ kind: 'cancelRequested', at: Date.now(), reason: 'workflow cancelled', requestedBy: 'engine' });
+    mail.push({
+      kind: 'cancelRequested',
+      at: Date.now(),
+      reason: 'workflow cancelled',
+      requestedBy: 'engine',
+    });
   });
 }
 
 /** Identity and size only: a refusal here leaves no event; the schema is checked by the answer step. */
 function validateReply(message: contract.ReplyMessage): void {
-  if (!isReply(message)) throw new TypeError('a reply names roundId, replyDigest and action, and carries content');
+  if (!isReply(message))
+    throw new TypeError('a reply names roundId, replyDigest and action, and carries content');
   const sizeChars = JSON.stringify(message.content ?? null).length;
-  if (sizeChars > LIMITS.replyBytes) throw new RangeError(`the reply is larger than ${LIMITS.replyBytes} bytes`);
+  if (sizeChars > LIMITS.replyBytes)
+    throw new RangeError(`the reply is larger than ${LIMITS.replyBytes} bytes`);
 }
 
 function isReply(message: contract.ReplyMessage | undefined): message is contract.ReplyMessage {

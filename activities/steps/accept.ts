@@ -8,7 +8,11 @@ import type { RowSnapshot } from '../../operation/row.js';
 import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { AcceptInput, AcceptOutcome } from '../step-inputs.js';
 
-export async function acceptTerminal(input: AcceptInput, ports: Ports, attempt: Attempt): Promise<AcceptOutcome> {
+export async function acceptTerminal(
+  input: AcceptInput,
+  ports: Ports,
+  attempt: Attempt,
+): Promise<AcceptOutcome> {
   await attempt.seam('accept:before-commit');
   const at = ports.clock.nowMs();
   const acceptance = await ports.receipts.acceptTerminal(
@@ -49,6 +53,7 @@ async function inlineResultOf(receipt: Receipt, ports: Ports): Promise<string | 
   const { result } = receipt;
   if (!result || result.sizeBytes > LIMITS.inlineResultBytes) return null;
   const bytes = await ports.receipts.readResult(result.digest);
-  if (!bytes) throw new StepRetry('StoreUnavailable', 'the store does not give the result back', LIMITS.fetchRetryMs);
+  if (!bytes)
+    throw new StepRetry('StoreUnavailable', 'the store does not give the result back', LIMITS.fetchRetryMs);
   return Buffer.from(bytes).toString('utf8');
 }

@@ -71,7 +71,8 @@ function objectionTo(input: AnswerInput, stored: StoredRound, ports: Ports): str
   const { schema, mode } = stored.question;
   if (mode === 'url') return content === null ? null : 'a link is opened, not filled in: no content';
   const sizeBytes = Buffer.byteLength(JSON.stringify(content));
-  if (sizeBytes > LIMITS.replyBytes) return `the reply has ${sizeBytes} bytes, more than ${LIMITS.replyBytes}`;
+  if (sizeBytes > LIMITS.replyBytes)
+    return `the reply has ${sizeBytes} bytes, more than ${LIMITS.replyBytes}`;
   if (!schema) return null;
   const miss = ports.checkSchema(schema, content);
   return miss === null ? null : clip(miss, LIMITS.evidenceChars);
@@ -105,15 +106,26 @@ async function send(
       },
     );
     if (delivery === 'roundClosed' && !maySentBefore) {
-      return ended(await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()), ROUND_CLOSED);
+      return ended(
+        await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()),
+        ROUND_CLOSED,
+      );
     }
-    const delivered = await ports.receipts.recordDelivery(row.callNodeId, roundId, digest, ports.clock.nowMs());
+    const delivered = await ports.receipts.recordDelivery(
+      row.callNodeId,
+      roundId,
+      digest,
+      ports.clock.nowMs(),
+    );
     await attempt.seam('answer:after-commit');
     return ended(delivered, { kind: 'applied' });
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     if (error.kind !== 'Transient' && error.kind !== 'NotSent') {
-      return ended(await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()), ROUND_CLOSED);
+      return ended(
+        await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()),
+        ROUND_CLOSED,
+      );
     }
     const delayMs = Math.max(error.retryAfterMs ?? 0, LIMITS.pollFloorMs);
     throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), delayMs);

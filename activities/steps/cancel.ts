@@ -49,7 +49,11 @@ async function askServer(row: RowSnapshot, ports: Ports, attempt: Attempt): Prom
   }
 }
 
-async function recordAnswer(row: RowSnapshot, answer: CancelAnswer | 'lost', ports: Ports): Promise<RowSnapshot> {
+async function recordAnswer(
+  row: RowSnapshot,
+  answer: CancelAnswer | 'lost',
+  ports: Ports,
+): Promise<RowSnapshot> {
   const delivered = await ports.receipts.recordCancelDelivery(row.callNodeId, DELIVERY[answer]);
   if (answer !== 'confirmed') return delivered;
   // A valid tasks/cancel reply carries the task already `cancelled`: it is itself the terminal evidence.

@@ -24,7 +24,12 @@ export async function lookUp(input: LookUpInput, ports: Ports, attempt: Attempt)
   const finding = await findSubmission(row, ports);
   if (finding.kind === 'found') {
     await attempt.seam('lookUp:after-found');
-    const recorded = await ports.receipts.recordReference(row.callNodeId, null, finding.reference, ports.clock.nowMs());
+    const recorded = await ports.receipts.recordReference(
+      row.callNodeId,
+      null,
+      finding.reference,
+      ports.clock.nowMs(),
+    );
     return ended(recorded.row, 'found', null);
   }
   if (finding.kind === 'provedAbsent') {

@@ -4,7 +4,14 @@
 import type { ObserveFinding, StepFact } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { LiveStatus } from '../../operation/live-status.js';
-import { clampIntervalMs, clip, humanTimeMs, isRoundOpen, openRounds, pollGapMs } from '../../operation/policy.js';
+import {
+  clampIntervalMs,
+  clip,
+  humanTimeMs,
+  isRoundOpen,
+  openRounds,
+  pollGapMs,
+} from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
 import { type Observation, WireFault } from '../../protocols/adapter.js';
 import { type Attempt, type Ports, StepRetry } from '../ports.js';
@@ -97,7 +104,9 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
       return outcome(look, await recordEnd(look, row, reach, seen), 'terminal', null);
     case 'inputRequired': {
       const asked = await lookAtQuestions(look, row, reach);
-      const isNew = openRounds(asked.rounds).some((round) => !look.input.openRoundIds.includes(round.roundId));
+      const isNew = openRounds(asked.rounds).some(
+        (round) => !look.input.openRoundIds.includes(round.roundId),
+      );
       if (isNew) return outcome(look, asked, 'inputRequired', null);
       return goOn(look, asked);
     }
@@ -134,9 +143,13 @@ async function keepAnchor(look: Look, reach: Reach): Promise<void> {
 
 function goOn(look: Look, row: RowSnapshot): StepFact {
   const nowMs = look.ports.clock.nowMs();
-  if (look.input.once || nowMs >= deadlineOf(look.input, row)) return outcome(look, row, 'deadlinePassed', null);
+  if (look.input.once || nowMs >= deadlineOf(look.input, row))
+    return outcome(look, row, 'deadlinePassed', null);
   const isAsking = openRounds(row.rounds).some((round) => !round.reply);
-  const gapMs = Math.max((look.live.cursor.nextPollNotBeforeAt ?? nowMs) - nowMs, isAsking ? LIMITS.inputPollMs : 0);
+  const gapMs = Math.max(
+    (look.live.cursor.nextPollNotBeforeAt ?? nowMs) - nowMs,
+    isAsking ? LIMITS.inputPollMs : 0,
+  );
   return notReady(look, row, gapMs);
 }
 

@@ -58,7 +58,12 @@ async function storeQuestion(look: Look, row: RowSnapshot, asked: WireQuestion):
   const { ports, input } = look;
   const { question, wireKey, wire } = asked;
   const openedAt = ports.clock.nowMs();
-  const askedJson = { mode: question.mode, message: question.message, schema: question.schema, url: question.url };
+  const askedJson = {
+    mode: question.mode,
+    message: question.message,
+    schema: question.schema,
+    url: question.url,
+  };
   const sizeBytes = Buffer.byteLength(JSON.stringify(askedJson));
   if (sizeBytes > LIMITS.questionBytes) {
     const detail = `a question of ${sizeBytes} bytes was not taken (limit ${LIMITS.questionBytes})`;

@@ -10,9 +10,15 @@ import type { ResultBytes } from '../../receipts/store.js';
 import type { Ports } from '../ports.js';
 
 /** @throws RangeError where the result is over the stored limit (the wire reads no more than that) */
-export function resultFrom(received: ReceivedResult, outputSchema: JsonObject | null, ports: Ports): ResultBytes {
+export function resultFrom(
+  received: ReceivedResult,
+  outputSchema: JsonObject | null,
+  ports: Ports,
+): ResultBytes {
   if (received.bytes.byteLength > LIMITS.storedResultBytes) {
-    throw new RangeError(`the result has ${received.bytes.byteLength} bytes, more than ${LIMITS.storedResultBytes}`);
+    throw new RangeError(
+      `the result has ${received.bytes.byteLength} bytes, more than ${LIMITS.storedResultBytes}`,
+    );
   }
   const stored: StoredResult = {
     digest: createHash('sha256').update(received.bytes).digest('hex'),

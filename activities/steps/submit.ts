@@ -15,7 +15,11 @@ import { terminalFromReply } from './results.js';
 
 export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
   const row = await ports.receipts.begin(input);
-  const ended = (settled: RowSnapshot): StepFact => ({ kind: 'submitted', at: ports.clock.nowMs(), row: settled });
+  const ended = (settled: RowSnapshot): StepFact => ({
+    kind: 'submitted',
+    at: ports.clock.nowMs(),
+    row: settled,
+  });
   if (isSettled(row)) return ended(row);
   // A leg left open by another attempt: its bytes may be on the wire, nobody knows. Never send over it.
   if (row.legs.some((leg) => leg.outcome === 'open')) {
@@ -55,7 +59,10 @@ async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports: Ports)
     return ports.receipts.recordRejection(input, { code: 'unknown-tool', message: negotiation.message });
   }
   if (negotiation.kind === 'unsupported') {
-    return ports.receipts.recordRejection(input, { code: 'unsupported-protocol', message: negotiation.message });
+    return ports.receipts.recordRejection(input, {
+      code: 'unsupported-protocol',
+      message: negotiation.message,
+    });
   }
   const { negotiated } = negotiation;
   const { argumentsJson } = await ports.receipts.wireState(row.callNodeId);
@@ -83,9 +90,18 @@ function submissionPolicyFor(negotiated: Negotiated, server: ToolServer, row: Ro
 }
 
 /** Proofs, found before any claim, that this call must not be sent. */
-function objectionTo(negotiated: Negotiated, row: RowSnapshot, args: JsonObject, ports: Ports): Rejection | null {
+function objectionTo(
+  negotiated: Negotiated,
+  row: RowSnapshot,
+  args: JsonObject,
+  ports: Ports,
+): Rejection | null {
   const { policy } = row;
-  if (negotiated.adapter === 'synchronous' && policy.waitBudgetExplicit && policy.waitBudgetMs > policy.synchronousBoundMs) {
+  if (
+    negotiated.adapter === 'synchronous' &&
+    policy.waitBudgetExplicit &&
+    policy.waitBudgetMs > policy.synchronousBoundMs
+  ) {
     const message =
       `tool "${row.tool}" runs without tasks and is bounded at ${policy.synchronousBoundMs} ms, ` +
       `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;
@@ -96,10 +112,17 @@ function objectionTo(negotiated: Negotiated, row: RowSnapshot, args: JsonObject,
       ? { ...args, [policy.keyName]: row.submissionKey }
       : args;
   const miss = ports.checkSchema(negotiated.inputSchema, keyed);
-  return miss ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) } : null;
+  return miss
+    ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) }
+    : null;
 }
 
-async function sendOnClaim(input: SubmitInput, row: RowSnapshot, ports: Ports, attempt: Attempt): Promise<RowSnapshot> {
+async function sendOnClaim(
+  input: SubmitInput,
+  row: RowSnapshot,
+  ports: Ports,
+  attempt: Attempt,
+): Promise<RowSnapshot> {
   const server = serverOf(ports, row);
   await attempt.seam('submit:before-claim');
   const claimToken = ports.newToken();
@@ -161,9 +184,17 @@ async function recordSubmission(
   if (submission.kind === 'answered') {
     const { outputSchema } = await ports.receipts.wireState(fence.callNodeId);
     const terminal = terminalFromReply(submission.result, outputSchema, at, ports);
-    return ports.receipts.recordTerminal(fence.callNodeId, terminal.observation, terminal.result, { claimToken, at });
+    return ports.receipts.recordTerminal(fence.callNodeId, terminal.observation, terminal.result, {
+      claimToken,
+      at,
+    });
   }
-  const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, submission.reference, at);
+  const recorded = await ports.receipts.recordReference(
+    fence.callNodeId,
+    claimToken,
+    submission.reference,
+    at,
+  );
   return recorded.row;
 }
 

@@ -64,7 +64,9 @@ async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
   const progress = createProgress(process.stderr);
   const say = (line: string): void => progress.note(line);
   // Each demo has a directory of its own: two at once must not share a database file.
-  const directory = await prepareStateDirectory(join('.durable-tool-calls', `demo-${Date.now().toString(36)}`));
+  const directory = await prepareStateDirectory(
+    join('.durable-tool-calls', `demo-${Date.now().toString(36)}`),
+  );
   const found = await findTemporal({
     env: withoutCluster(process.env),
     cacheDir: temporalCacheDir(process.env),
@@ -90,7 +92,11 @@ async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
   await writeFile(configFile, `${JSON.stringify(config, null, 2)}\n`);
   const connection = await Connection.connect({ address: engine.address });
   undo.push(() => connection.close());
-  const client = new ToolOperationClient({ client: new Client({ connection }), taskQueue: TASK_QUEUE, log: say });
+  const client = new ToolOperationClient({
+    client: new Client({ connection }),
+    taskQueue: TASK_QUEUE,
+    log: say,
+  });
   return { directory, address: engine.address, uiUrl: engine.uiUrl, wire, configFile, client, say, progress };
 }
 
@@ -118,7 +124,9 @@ async function play(
   if (!round) return fail(say, 'the operation ended without its question');
   say(`question: "${round.question.message}" — stored as round ${round.roundId}`);
   const killSignal = await first.kill();
-  say(`kill -9: worker ${first.pid} is gone (${killSignal}); the question is in the store, nobody has answered`);
+  say(
+    `kill -9: worker ${first.pid} is gone (${killSignal}); the question is in the store, nobody has answered`,
+  );
   const starting = startWorker(stage, undo);
   const { content, action } = await answerQuestion(round.question, { signal, say, progress: stage.progress });
   const second = await starting;
@@ -126,8 +134,11 @@ async function play(
   const verdict = await handle.answer({ roundId: round.roundId, action, content });
   say(`answer: ${verdict.kind}, delivered in the old session by process ${second.pid}`);
 
-  const ended = await Promise.race([watchUntil(handle, stage, (view) => view.receipt !== null), lost(second)]);
-  const chosen = action === 'accept' ? Object.values(content as Record<string, string>)[0] ?? null : null;
+  const ended = await Promise.race([
+    watchUntil(handle, stage, (view) => view.receipt !== null),
+    lost(second),
+  ]);
+  const chosen = action === 'accept' ? (Object.values(content as Record<string, string>)[0] ?? null) : null;
   const seen: Seen = { killedPid: first.pid, killSignal, secondPid: second.pid, chosen };
   const exitCode = report(stage, ended, seen);
   await tellWhere(stage, ended, options, signal);
@@ -187,7 +198,12 @@ function fail(say: (line: string) => void, why: string): number {
   return 1;
 }
 
-async function tellWhere(stage: Stage, ended: OperationView, options: DemoOptions, signal: AbortSignal): Promise<void> {
+async function tellWhere(
+  stage: Stage,
+  ended: OperationView,
+  options: DemoOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const { say, directory, uiUrl } = stage;
   const path = `/namespaces/default/workflows/${encodeURIComponent(ended.workflowId)}/${ended.runId}/history`;
   say(`workflow: ${uiUrl}${path}`);

@@ -16,7 +16,11 @@ export interface DemoAnswer {
 
 export async function answerQuestion(
   question: Question,
-  options: { readonly signal: AbortSignal; readonly say: (line: string) => void; readonly progress: Progress },
+  options: {
+    readonly signal: AbortSignal;
+    readonly say: (line: string) => void;
+    readonly progress: Progress;
+  },
 ): Promise<DemoAnswer> {
   if (!process.stdin.isTTY) {
     options.say('no terminal to ask on: the demo answers itself');
@@ -28,7 +32,9 @@ export async function answerQuestion(
   const reply = await askHuman(question, { signal: AbortSignal.any([patience, options.signal]) });
   options.progress.resume();
   if (reply?.kind === 'reply') return { action: reply.action, content: reply.content };
-  options.say(patience.aborted ? 'nobody answered: the demo answers itself' : 'left open: the demo answers itself');
+  options.say(
+    patience.aborted ? 'nobody answered: the demo answers itself' : 'left open: the demo answers itself',
+  );
   return selfAnswer(question, options.say);
 }
 

@@ -28,7 +28,9 @@ function importsOf(entry: string): { loaded: string[]; natives: string[] } {
     console.log(JSON.stringify({ loaded, natives }));
     process.exit(0);`;
   const args = ['--input-type=module', '--no-warnings', '-e', program];
-  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })) as ReturnType<typeof importsOf>;
+  return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })) as ReturnType<
+    typeof importsOf
+  >;
 }
 
 test('importing the client loads no native module and nothing of store, wire or worker', () => {
@@ -36,7 +38,9 @@ test('importing the client loads no native module and nothing of store, wire or 
   expect(loaded.length).toBeGreaterThan(10);
   expect(natives).toEqual([]);
   const heavy = loaded.filter((url) =>
-    /better-sqlite3|kysely|@temporalio\/(worker|core-bridge)|dist\/(receipts|worker|activities|protocols|cli)\//.test(url),
+    /better-sqlite3|kysely|@temporalio\/(worker|core-bridge)|dist\/(receipts|worker|activities|protocols|cli)\//.test(
+      url,
+    ),
   );
   expect(heavy).toEqual([]);
 });

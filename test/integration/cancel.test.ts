@@ -64,7 +64,10 @@ test('native cancellation of the workflow means the same as the signal', async (
   await until(handle, (view) => view.polls >= 1);
   await lab.temporal.workflow.getHandle(handle.workflowId).cancel();
   const result = await handle.result();
-  expect(result).toMatchObject({ outcome: 'cancelled', receipt: { decision: { reason: 'workflow cancelled' } } });
+  expect(result).toMatchObject({
+    outcome: 'cancelled',
+    receipt: { decision: { reason: 'workflow cancelled' } },
+  });
 });
 
 test('a lost acknowledgement of a cancel is asked again, and the state decides', async () => {

@@ -20,7 +20,11 @@ test('a task that completes ends as one receipt with its result', async () => {
   const result = await lab.client.execute({ callNodeId: 'completed', ...RESEARCH });
   expect(result.outcome).toBe('completed');
   expect(JSON.stringify(result.toolResult)).toContain('tides');
-  expect(result.receipt).toMatchObject({ state: 'ACCEPTED', adapter: 'mcp/2025-11-25', effects: 'none-owed' });
+  expect(result.receipt).toMatchObject({
+    state: 'ACCEPTED',
+    adapter: 'mcp/2025-11-25',
+    effects: 'none-owed',
+  });
   expect(sent()).toMatchObject({ 'tools/call': 1, DELETE: 1 });
   expect(lab.rows('completed')).toEqual({ receipts: 1, ready: 1, advances: 1, reconciliations: 0, legs: 1 });
   await pinEvents(lab, 'completed');
@@ -130,7 +134,9 @@ test('a lost reply of a tool that cannot be looked up is held with its evidence 
   await dropped.played;
   const error = await handle.result().catch((thrown: unknown) => thrown);
   expect(ToolOperationError.isInstance(error) && error.code).toBe('OperationUnresolved');
-  expect(error).toMatchObject({ view: { state: 'UNRESOLVED', reason: 'ambiguous-submission', receipt: null } });
+  expect(error).toMatchObject({
+    view: { state: 'UNRESOLVED', reason: 'ambiguous-submission', receipt: null },
+  });
   expect(lab.rows('held').receipts).toBe(0);
   await lab.temporal.workflow.getHandle(workflowIdOf('held')).signal(MESSAGES.operatorSignal, {
     decision: 'close',
@@ -171,7 +177,10 @@ test('a result cut in its middle is fetched again, whole', async () => {
 test('a result that is not handed out at once is fetched by its own step', async () => {
   const handle = await lab.client.start({ callNodeId: 'late-result', ...RESEARCH });
   await until(handle, (view) => view.polls >= 2);
-  const refused = lab.wire.faults.answerNext('tasks/result', { httpStatus: 503, body: { error: 'try later' } });
+  const refused = lab.wire.faults.answerNext('tasks/result', {
+    httpStatus: 503,
+    body: { error: 'try later' },
+  });
   const result = await handle.result();
   await refused.played;
   expect(result.outcome).toBe('completed');

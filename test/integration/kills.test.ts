@@ -30,7 +30,13 @@ test.each<[SeamName, typeof RESEARCH]>([
   const result = await handle.result();
   expect(result.outcome).toBe('completed');
   expect(lab.wire.counts().toolsCall).toBe(1);
-  expect(lab.rows(`killed at ${seam}`)).toEqual({ receipts: 1, ready: 1, advances: 1, reconciliations: 0, legs: 1 });
+  expect(lab.rows(`killed at ${seam}`)).toEqual({
+    receipts: 1,
+    ready: 1,
+    advances: 1,
+    reconciliations: 0,
+    legs: 1,
+  });
 });
 
 test('killed after the claim and before the send, nothing was sent and it is held, never sent on a guess', async () => {

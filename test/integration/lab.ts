@@ -71,7 +71,9 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
   const everything = await startEverythingServer();
   const wire = await startPassThrough({ targetUrl: everything.url });
   const configFile = join(dir, 'tool-servers.json');
-  const config = { mcpServers: { everything: { url: wire.url, durable: { maxPollsPerSecond: 50, ...durable } } } };
+  const config = {
+    mcpServers: { everything: { url: wire.url, durable: { maxPollsPerSecond: 50, ...durable } } },
+  };
   await writeFile(configFile, JSON.stringify(config));
   const storeFile = join(dir, 'operations.sqlite');
   const connection = await Connection.connect({ address: inject('temporalAddress') });
@@ -156,13 +158,16 @@ function countRows(storeFile: string, callNodeId: string): StoreRows {
 
 async function eventNames(temporal: Client, handle: ToolOperationHandle): Promise<readonly string[]> {
   const history = await temporal.workflow.getHandle(handle.workflowId).fetchHistory();
-  return (history.events ?? []).map((event) => Object.keys(event).find((key) => key.endsWith('Attributes')) ?? '?');
+  return (history.events ?? []).map(
+    (event) => Object.keys(event).find((key) => key.endsWith('Attributes')) ?? '?',
+  );
 }
 
 /** Every closed run of this lab, also those that a test ended by hand. */
 async function replayClosedRuns(temporal: Client, taskQueue: string): Promise<void> {
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus != 'Running'`;
-  for await (const run of temporal.workflow.list({ query })) await replayRun(temporal, run.workflowId, run.runId);
+  for await (const run of temporal.workflow.list({ query }))
+    await replayRun(temporal, run.workflowId, run.runId);
 }
 
 /** Looks until the view fits; the test's own timeout ends a wait that never would. */

@@ -11,18 +11,33 @@ import type { Lab } from './lab.js';
  * activity 3 and the workflow task that reads it 3, each rest an upsert for people who filter by state.
  */
 const EVENTS: Readonly<Record<string, { readonly events: number; readonly why: string }>> = {
-  completed: { events: 26, why: 'open, submit, observe (any number of polls), accept; upserts WORKING and ACCEPTED' },
+  completed: {
+    events: 26,
+    why: 'open, submit, observe (any number of polls), accept; upserts WORKING and ACCEPTED',
+  },
   failed: { events: 26, why: 'as completed: the result of a failure is fetched in the same look' },
   synchronous: { events: 19, why: 'open, submit (answered at once), accept; one upsert at the end' },
   rejected: { events: 19, why: 'open, submit (negotiates, refuses), accept; one upsert at the end' },
   'looked-up': { events: 32, why: 'as completed, and one look-up (nobody rests in SUBMISSION_UNKNOWN here)' },
   unresolved: { events: 24, why: 'as synchronous, and a rest as UNRESOLVED with the operator’s signal' },
   'fetched-again': { events: 32, why: 'as completed, and the fetch step after a reply without the result' },
-  cancelled: { events: 36, why: 'as completed; the signal interrupts the observation, and the cancel is a step' },
-  'cancel-beaten': { events: 43, why: 'as cancelled; the refused cancel is followed by another look, with its rest' },
+  cancelled: {
+    events: 36,
+    why: 'as completed; the signal interrupts the observation, and the cancel is a step',
+  },
+  'cancel-beaten': {
+    events: 43,
+    why: 'as cancelled; the refused cancel is followed by another look, with its rest',
+  },
   'wait-budget': { events: 32, why: 'as cancelled, without a signal and nothing to interrupt' },
-  input: { events: 45, why: 'as completed, and a question: a second observation, the update (5), the answer step' },
-  'never-sent': { events: 20, why: 'open, cancel (raises the generation), accept; the signal lies before the first workflow task' },
+  input: {
+    events: 45,
+    why: 'as completed, and a question: a second observation, the update (5), the answer step',
+  },
+  'never-sent': {
+    events: 20,
+    why: 'open, cancel (raises the generation), accept; the signal lies before the first workflow task',
+  },
 };
 
 /** Set to a release that is not out yet to record its golden histories; a recorded one is never edited. */

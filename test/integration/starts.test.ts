@@ -85,7 +85,9 @@ test('what cannot be started says why and starts nothing', async () => {
   const bad = lab.client.start({ callNodeId: '', ...RESEARCH });
   await expect(bad).rejects.toMatchObject({ code: 'InvalidRequest' });
   const large = { ...RESEARCH, arguments: { topic: 'x'.repeat(300 * 1024) } };
-  await expect(lab.client.start({ callNodeId: 'large', ...large })).rejects.toMatchObject({ code: 'InvalidRequest' });
+  await expect(lab.client.start({ callNodeId: 'large', ...large })).rejects.toMatchObject({
+    code: 'InvalidRequest',
+  });
   await expect(lab.client.getHandle('nobody').status()).rejects.toMatchObject({ code: 'OperationNotFound' });
 });
 

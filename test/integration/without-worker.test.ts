@@ -34,9 +34,9 @@ test('a question is seen without a worker, and its answer waits for one', async 
   const alone = await until(handle, (view) => view.waitingForWorkerSince !== null);
   expect(alone.pendingInput).toHaveLength(1);
   expect(alone.state).toBe('INPUT_REQUIRED');
-  await expect(
-    handle.answer({ content: { interpretation: 'snake' }, timeoutMs: 500 }),
-  ).rejects.toMatchObject({ code: 'LocalTimeout' });
+  await expect(handle.answer({ content: { interpretation: 'snake' }, timeoutMs: 500 })).rejects.toMatchObject(
+    { code: 'LocalTimeout' },
+  );
   await lab.startWorker();
   const verdict = await handle.answer({ content: { interpretation: 'snake' } });
   expect(['applied', 'duplicate']).toContain(verdict.kind);

@@ -17,13 +17,19 @@ export async function replayHistory(history: unknown, workflowId: string): Promi
     });
     isQuiet = true;
   }
-  await Worker.runReplayHistory({ workflowBundle: { codePath: BUNDLE }, replayName: workflowId }, history, workflowId);
+  await Worker.runReplayHistory(
+    { workflowBundle: { codePath: BUNDLE }, replayName: workflowId },
+    history,
+    workflowId,
+  );
 }
 
 /** The history as JSON, without what tells of the machine it was recorded on. */
 export async function readHistory(temporal: Client, workflowId: string, runId?: string): Promise<unknown> {
   const history = await temporal.workflow.getHandle(workflowId, runId).fetchHistory();
-  return JSON.parse(historyToJSON(history), (key, value: unknown) => (key === 'identity' ? 'recorded' : value));
+  return JSON.parse(historyToJSON(history), (key, value: unknown) =>
+    key === 'identity' ? 'recorded' : value,
+  );
 }
 
 export async function replayRun(temporal: Client, workflowId: string, runId: string): Promise<void> {
