@@ -24,6 +24,7 @@ export interface OpenInput {
 
 export interface SubmitInput extends StepInput {
   readonly deadlineAt: number;
+  readonly notBeforeAt: number | null;
 }
 
 export interface LookUpInput extends StepInput {

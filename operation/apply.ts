@@ -2,11 +2,11 @@
 // Must never do I/O, read a clock, or throw for a fact from outside.
 
 import { deriveState, isLegalMove } from './derive-state.js';
-import type { Fact, OutsideFact, StepFact, Verdict } from './facts.js';
+import type { Fact, FirstSight, OutsideFact, StepFact, Verdict } from './facts.js';
 import { enforceTime } from './enforce-time.js';
 import { foldRow, isBehind } from './fold-row.js';
 import { LIMITS } from './limits.js';
-import { backOffMs, clip } from './policy.js';
+import { backOffMs, clip, unsettledLegs } from './policy.js';
 import { loseHandle, needsFreshSession } from './handle.js';
 import { afterRecheck, holdOperation, releaseHold } from './hold.js';
 import type { ToolOperation } from './record.js';
@@ -62,6 +62,10 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
     }
     case 'operatorDecided': {
       if (record.state !== 'UNRESOLVED' || record.operator) return { record, verdict: { kind: 'ignored' } };
+      // Nobody's word undoes a reference: what the server named was created.
+      if (fact.decision.kind === 'neverCreated' && record.remoteReference) {
+        return { record, verdict: { kind: 'ignored' } };
+      }
       const operator = {
         decision: fact.decision.kind,
         evidence: clip(fact.evidence, LIMITS.evidenceChars),
@@ -107,8 +111,9 @@ function foldOutcome(
 ): ToolOperation {
   switch (fact.kind) {
     case 'opened':
-    case 'submitted':
       return record;
+    case 'submitted':
+      return paceResend(foldFirstSight(record, fact.seen ?? null), fact.at);
     case 'lookedUp':
       return foldLookUp(record, fact);
     case 'observed':
@@ -124,11 +129,33 @@ function foldOutcome(
   }
 }
 
-function foldLookUp(record: ToolOperation, fact: Extract<StepFact, { kind: 'lookedUp' }>): ToolOperation {
+function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOperation {
+  if (!seen) return record;
+  const { remoteStatus, statusMessage, expiresAt, nextPollNotBeforeAt } = seen;
+  return {
+    ...record,
+    remoteStatus,
+    statusMessage,
+    expiresAt,
+    pollCursor: { ...record.pollCursor, nextPollNotBeforeAt },
+  };
+}
+
+/** Sending again is a look-up, and look-ups are spaced: a server that answers 5xx at once must not be hammered. */
+function paceResend(record: ToolOperation, at: number): ToolOperation {
+  if (unsettledLegs(record.submissionLegs).length === 0 || record.submissionPolicy === 'session-list')
+    return record;
+  return spaceLookUps(record, at);
+}
+
+function spaceLookUps(record: ToolOperation, at: number): ToolOperation {
   const lookUps = record.lookUps + 1;
   const gapMs = backOffMs(LIMITS.lookUpGapMs, LIMITS.lookUpGapCeilingMs, lookUps);
-  const looked = { ...record, lookUps, nextLookUpAt: fact.at + gapMs };
-  return afterRecheck(looked, fact.at, fact.finding !== 'cannotTell');
+  return { ...record, lookUps, nextLookUpAt: at + gapMs };
+}
+
+function foldLookUp(record: ToolOperation, fact: Extract<StepFact, { kind: 'lookedUp' }>): ToolOperation {
+  return afterRecheck(spaceLookUps(record, fact.at), fact.at, fact.finding !== 'cannotTell');
 }
 
 function foldObservation(

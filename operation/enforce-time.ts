@@ -81,12 +81,18 @@ function enforceCancel(record: ToolOperation, at: number): ToolOperation {
 /** A result not fetched within its budget is lost for us: never success (promise 3). */
 function enforceFetch(record: ToolOperation, at: number): ToolOperation {
   if (record.terminalObservation?.remoteStatus === 'cancelled' || record.result) return record;
-  const budgetMs = record.policy?.fetchBudgetMs ?? LIMITS.fetchBudgetMs;
-  const fetchDeadlineAt = record.fetchDeadlineAt ?? at + budgetMs;
+  const fetchDeadlineAt = record.fetchDeadlineAt ?? fetchDeadlineFrom(record, at);
   const dated = { ...record, fetchDeadlineAt };
-  return at >= fetchDeadlineAt
+  // One try at least: a run that adopts a terminal row late may still find the result there.
+  return at >= fetchDeadlineAt && record.fetches > 0
     ? holdOperation(dated, 'result-lost', at, 'the fetch budget is spent without a whole result')
     : dated;
+}
+
+/** The budget, but never past the expiry: after it the server owes nothing. */
+function fetchDeadlineFrom(record: ToolOperation, at: number): number {
+  const budgetMs = record.policy?.fetchBudgetMs ?? LIMITS.fetchBudgetMs;
+  return Math.min(at + budgetMs, Math.max(record.expiresAt ?? Number.POSITIVE_INFINITY, at));
 }
 
 function enforceHold(record: ToolOperation, at: number): ToolOperation {

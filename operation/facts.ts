@@ -12,6 +12,14 @@ export interface PollCursor {
   readonly nextPollNotBeforeAt: number | null;
 }
 
+/** The first word about the work: the hint in it sets the earliest first look. */
+export interface FirstSight {
+  readonly remoteStatus: string;
+  readonly statusMessage: string | null;
+  readonly expiresAt: number | null;
+  readonly nextPollNotBeforeAt: number;
+}
+
 export type ObserveFinding =
   | 'terminal' // the row holds the terminal observation (and maybe the result)
   | 'inputRequired' // the row holds a new open round
@@ -51,7 +59,13 @@ export interface ReplyMail {
 /** Outcomes of our own steps. All carry the row as the store holds it. */
 export type StepFact =
   | { readonly kind: 'opened'; readonly at: number; readonly row: RowSnapshot }
-  | { readonly kind: 'submitted'; readonly at: number; readonly row: RowSnapshot }
+  | {
+      readonly kind: 'submitted';
+      readonly at: number;
+      readonly row: RowSnapshot;
+      /** What the reply itself said of the work; absent where another attempt had it. */
+      readonly seen?: FirstSight;
+    }
   | {
       readonly kind: 'lookedUp';
       readonly at: number;

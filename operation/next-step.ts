@@ -21,7 +21,7 @@ export interface ObserveStep {
 
 export type Step =
   | { readonly kind: 'open' }
-  | { readonly kind: 'submit'; readonly deadlineAt: number }
+  | { readonly kind: 'submit'; readonly deadlineAt: number; readonly notBeforeAt: number | null }
   | { readonly kind: 'lookUp'; readonly notBeforeAt: number | null }
   | ObserveStep
   | { readonly kind: 'answer'; readonly reply: ReplyMail }
@@ -70,7 +70,7 @@ function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
   // Never submit in order to cancel: the raised generation also bars every zombie's claim.
   if (record.cancelAsked) return { kind: 'cancel', reason: record.cancelAsked.reason };
   const fromAt = record.state === 'SUBMITTING' ? record.createdAt : nowMs;
-  return { kind: 'submit', deadlineAt: fromAt + record.policy.submitBudgetMs };
+  return { kind: 'submit', deadlineAt: fromAt + record.policy.submitBudgetMs, notBeforeAt: null };
 }
 
 function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
@@ -80,7 +80,11 @@ function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
     case 'key-meta':
     case 'repeatable':
       // The same key again is the look-up; a repeatable tool is simply sent again.
-      return { kind: 'submit', deadlineAt: record.lookUpDeadlineAt ?? nowMs };
+      return {
+        kind: 'submit',
+        deadlineAt: record.lookUpDeadlineAt ?? nowMs,
+        notBeforeAt: record.nextLookUpAt,
+      };
     default:
       return { kind: 'lookUp', notBeforeAt: record.nextLookUpAt };
   }
@@ -113,8 +117,7 @@ function stepWhileAsked(record: ToolOperation): Step {
 
 function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
   const reason = record.cancelAsked?.reason ?? record.cancelReason ?? 'cancelled';
-  if (record.cancelGeneration === 0 || record.cancelDelivery === 'unsent') return { kind: 'cancel', reason };
-  // A run that adopted a raised generation sends once itself: its reply starts this run's settle budget.
+  // Not sent yet by this run. One that adopted a raised generation sends too: the reply starts its settle budget.
   if (record.cancelSends === 0 && record.cancelDelivery !== 'unsupported') return { kind: 'cancel', reason };
   if (record.nextCancelAt !== null && nowMs >= record.nextCancelAt) return { kind: 'cancel', reason };
   if (record.cancelDelivery === 'unsupported') return observeStep(record, waitDeadlineAt(record));

@@ -7,6 +7,8 @@ import type { ToolOperation } from './record.js';
 import type { InputRound } from './row.js';
 
 const VERDICTS_KEPT = 64;
+/** More than can wait for one question in earnest; all of them settle at once, so their verdicts must all be kept. */
+const REPLIES_WAITING = 32;
 
 /** A reply just arrived: an immediate verdict where the facts suffice, else it waits for its delivery. */
 export function foldReply(
@@ -18,6 +20,10 @@ export function foldReply(
   if (known) return { record: keepVerdict(record, reply.replyToken, known), verdict: known };
   if (!mayAsk(record))
     return { record: keepVerdict(record, reply.replyToken, ROUND_CLOSED), verdict: ROUND_CLOSED };
+  if (record.waitingReplies.length >= REPLIES_WAITING) {
+    const refused: ReplyVerdict = { kind: 'refused', reason: 'too many replies wait for their delivery' };
+    return { record: keepVerdict(record, reply.replyToken, refused), verdict: refused };
+  }
   return {
     record: { ...record, waitingReplies: [...record.waitingReplies, reply] },
     verdict: { kind: 'waiting' },

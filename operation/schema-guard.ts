@@ -18,19 +18,24 @@ export function guardSchema(schema: JsonObject): GuardedSchema {
 function depthOf(value: JsonValue, depth: number): number {
   if (typeof value !== 'object' || value === null || depth > LIMITS.schemaDepth) return depth;
   const members = Array.isArray(value) ? value : Object.values(value as JsonObject);
-  return members.reduce<number>((deepest, member) => Math.max(deepest, depthOf(member as JsonValue, depth + 1)), depth);
+  return members.reduce<number>(
+    (deepest, member) => Math.max(deepest, depthOf(member as JsonValue, depth + 1)),
+    depth,
+  );
 }
 
 function withoutHostilePatterns(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map((member) => withoutHostilePatterns(member as JsonValue));
   if (typeof value !== 'object' || value === null) return value;
-  const kept: Record<string, JsonValue> = {};
+  const kept: [string, JsonValue][] = [];
   for (const [name, member] of Object.entries(value as JsonObject)) {
     if (name === 'pattern' && typeof member === 'string' && !isTamePattern(member)) continue;
-    if (name === 'patternProperties' && isObject(member) && !Object.keys(member).every(isTamePattern)) continue;
-    kept[name] = withoutHostilePatterns(member);
+    if (name === 'patternProperties' && isObject(member) && !Object.keys(member).every(isTamePattern))
+      continue;
+    kept.push([name, withoutHostilePatterns(member)]);
   }
-  return kept;
+  // Not by assignment: a member named __proto__ would set a prototype.
+  return Object.fromEntries(kept);
 }
 
 function isObject(value: JsonValue): value is JsonObject {
@@ -41,6 +46,6 @@ function isObject(value: JsonValue): value is JsonObject {
 export function isTamePattern(pattern: string): boolean {
   if (pattern.length > LIMITS.schemaPatternChars) return false;
   if (/\)[*+?{]|\\[1-9k]|\(\?/.test(pattern)) return false;
-  // Two unbounded repeats side by side already backtrack quadratically; three or more are refused.
-  return (pattern.match(/[*+]|\{\d+,\}/g) ?? []).length <= 2;
+  // Two wide repeats side by side already backtrack quadratically; three or more are refused.
+  return (pattern.match(/[*+]|\{\d+,(?:\d{2,})?\}/g) ?? []).length <= 2;
 }

@@ -115,7 +115,6 @@ export interface SubmitHooks {
   readonly afterSend: () => Promise<void>;
   /** Progress of a plain call, for people only. */
   readonly onProgress: (message: string) => void;
-  readonly signal: AbortSignal;
 }
 
 export interface ToolAdapter {

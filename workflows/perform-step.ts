@@ -59,7 +59,7 @@ function performFact(
       });
     }
     case 'submit':
-      return activities.submit({ ...fence, deadlineAt: step.deadlineAt });
+      return activities.submit({ ...fence, deadlineAt: step.deadlineAt, notBeforeAt: step.notBeforeAt });
     case 'lookUp':
       return activities.lookUp({ ...fence, notBeforeAt: step.notBeforeAt });
     case 'observe':

@@ -2,11 +2,23 @@
 // Must never send on a claim it did not make, nor twice on one claim.
 
 import { LIMITS } from '../../operation/limits.js';
-import type { StepFact } from '../../operation/facts.js';
+import type { FirstSight, StepFact } from '../../operation/facts.js';
 import type { JsonObject } from '../../operation/json.js';
-import { clip, decideSubmissionPolicy } from '../../operation/policy.js';
+import {
+  backOffMs,
+  clampIntervalMs,
+  clip,
+  decideSubmissionPolicy,
+  pollGapMs,
+} from '../../operation/policy.js';
 import type { Rejection, RowSnapshot } from '../../operation/row.js';
-import { type Negotiated, type Submission, type ToolServer, WireFault } from '../../protocols/adapter.js';
+import {
+  type Negotiated,
+  type Observation,
+  type Submission,
+  type ToolServer,
+  WireFault,
+} from '../../protocols/adapter.js';
 import type { Fence } from '../../receipts/store.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
@@ -26,14 +38,17 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
     const detail = 'the worker was lost while the submission was under way';
     return ended(await ports.receipts.abandonOpenLegs(input, detail, ports.clock.nowMs()));
   }
+  const waitMs = (input.notBeforeAt ?? 0) - ports.clock.nowMs();
+  if (waitMs > 0) throw new StepRetry('NotReady', 'sending again is not due yet', waitMs);
   try {
     const ready = await negotiateOnce(input, row, ports);
     if (isSettled(ready)) return ended(ready);
     if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
-    return ended(await sendOnClaim(input, ready, ports, attempt));
+    const sent = await sendOnClaim(input, ready, ports, attempt);
+    return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    return ended(await retryUnsent(input, error, ports));
+    return ended(await retryUnsent(input, row, error, ports));
   }
 }
 
@@ -42,9 +57,16 @@ function isSettled(row: RowSnapshot): boolean {
 }
 
 /** Nothing was sent: again until the submit deadline, then REJECTED (unless an earlier leg is in doubt). */
-async function retryUnsent(input: SubmitInput, fault: WireFault, ports: Ports): Promise<RowSnapshot> {
+async function retryUnsent(
+  input: SubmitInput,
+  row: RowSnapshot,
+  fault: WireFault,
+  ports: Ports,
+): Promise<RowSnapshot> {
   const nowMs = ports.clock.nowMs();
-  const delayMs = Math.max(fault.retryAfterMs ?? 0, LIMITS.submitRetryMs);
+  // Each try that claimed is a leg for ever: their number is kept small.
+  const gapMs = backOffMs(LIMITS.submitRetryMs, LIMITS.lookUpGapCeilingMs, row.legs.length);
+  const delayMs = Math.max(fault.retryAfterMs ?? 0, gapMs);
   if (nowMs + delayMs < input.deadlineAt) throw new StepRetry('NotSent', fault.message, delayMs);
   const message = `not sent before the submit deadline: ${clip(fault.message, LIMITS.evidenceChars)}`;
   return ports.receipts.recordRejection(input, { code: 'submit-deadline', message });
@@ -117,22 +139,28 @@ function objectionTo(
     : null;
 }
 
+interface Sent {
+  readonly row: RowSnapshot;
+  readonly seen?: FirstSight;
+}
+
 async function sendOnClaim(
   input: SubmitInput,
   row: RowSnapshot,
   ports: Ports,
   attempt: Attempt,
-): Promise<RowSnapshot> {
+): Promise<Sent> {
   const server = serverOf(ports, row);
   await attempt.seam('submit:before-claim');
   const claimToken = ports.newToken();
   const claim = await ports.receipts.claimLeg(input, claimToken, ports.clock.nowMs());
-  if (claim.ruling !== 'granted') return claim.row;
+  if (claim.ruling !== 'granted') return { row: claim.row };
   // A crash from here on leaves the leg open: the next attempt reads it as ambiguous.
   await attempt.seam('submit:after-claim');
   const wire = await ports.receipts.wireState(row.callNodeId);
   const adapter = ports.protocols.adapter(claim.row.adapter ?? 'synchronous');
   try {
+    // Never interrupted once its bytes may have left: hanging up would make a known end unknown.
     const submission = await adapter.submit(
       {
         server,
@@ -147,7 +175,6 @@ async function sendOnClaim(
       {
         afterSend: () => attempt.seam('submit:after-send'),
         onProgress: (message) => showProgress(attempt, ports, message),
-        signal: attempt.signal,
       },
     );
     await attempt.seam('submit:after-reply');
@@ -156,7 +183,7 @@ async function sendOnClaim(
     return recorded;
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    return closeFailedLeg(input, claimToken, error, ports);
+    return { row: await closeFailedLeg(input, claimToken, error, ports) };
   }
 }
 
@@ -179,23 +206,37 @@ async function recordSubmission(
   claimToken: string,
   submission: Submission,
   ports: Ports,
-): Promise<RowSnapshot> {
+): Promise<Sent> {
   const at = ports.clock.nowMs();
   if (submission.kind === 'answered') {
     const { outputSchema } = await ports.receipts.wireState(fence.callNodeId);
-    const terminal = terminalFromReply(submission.result, outputSchema, at, ports);
-    return ports.receipts.recordTerminal(fence.callNodeId, terminal.observation, terminal.result, {
+    const { observation, result } = terminalFromReply(submission.result, outputSchema, at, ports);
+    const row = await ports.receipts.recordTerminal(fence.callNodeId, observation, result, {
       claimToken,
       at,
     });
+    return { row };
   }
-  const recorded = await ports.receipts.recordReference(
+  const { row } = await ports.receipts.recordReference(
     fence.callNodeId,
     claimToken,
     submission.reference,
     at,
   );
-  return recorded.row;
+  return { row, seen: firstSightOf(submission.observation, at, ports) };
+}
+
+/** The first look follows the server's hint, not the reply at once. */
+function firstSightOf(seen: Observation, at: number, ports: Ports): FirstSight {
+  const gapMs = pollGapMs(clampIntervalMs(seen.intervalMs), null, ports.random());
+  const statusMessage =
+    seen.statusMessage === null ? null : clip(seen.statusMessage, LIMITS.statusMessageChars);
+  return {
+    remoteStatus: clip(seen.remoteStatus, LIMITS.statusMessageChars),
+    statusMessage,
+    expiresAt: seen.expiresAt,
+    nextPollNotBeforeAt: at + gapMs,
+  };
 }
 
 async function closeFailedLeg(
@@ -209,8 +250,7 @@ async function closeFailedLeg(
   const close = (outcome: 'notSent' | 'refused' | 'ambiguous') =>
     ports.receipts.closeLeg(fence.callNodeId, claimToken, { outcome, detail, at });
   if (fault.kind === 'NotSent') {
-    await close('notSent');
-    return retryUnsent(fence, fault, ports);
+    return retryUnsent(fence, await close('notSent'), fault, ports);
   }
   if (fault.kind === 'RefusedByServer') {
     await close('refused');

@@ -41,7 +41,6 @@ export class Mcp20251125Adapter implements ToolAdapter {
       {
         timeoutMs: LIMITS.requestTimeoutMs,
         afterSend: hooks.afterSend,
-        signal: hooks.signal,
         onMessage: progressListener('', () => undefined),
       },
     );

@@ -34,7 +34,6 @@ export class SynchronousAdapter implements ToolAdapter {
     const outcome = await channelOf(call.server, readSession(session)).request('tools/call', params, {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
-      signal: hooks.signal,
       onMessage: progressListener(progressToken, hooks.onProgress),
     });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);

@@ -83,6 +83,25 @@ test('a lost acknowledgement of a cancel is asked again, and the state decides',
   expect(lab.rows('ack-lost').receipts).toBe(1);
 });
 
+test('a cancel while a tool without tasks runs never hangs up on it: the true end is recorded', async () => {
+  const sent = wireDelta(lab);
+  const handle = await lab.client.start({
+    callNodeId: 'in-flight',
+    server: 'everything',
+    tool: 'trigger-long-running-operation',
+    arguments: { duration: 3, steps: 3 },
+  });
+  await lab.wire.waitFor('tools/call', (lab.wire.counts().toolsCall || 0) + 1 - (sent()['tools/call'] ?? 0));
+  await handle.cancel('changed my mind');
+  await until(handle, (view) => view.cancelRequested);
+  const result = await handle.result();
+  expect(result).toMatchObject({
+    outcome: 'completed',
+    receipt: { submissionLegs: [{ outcome: 'answered' }] },
+  });
+  expect(sent()).toMatchObject({ 'tools/call': 1 });
+});
+
 /** Asks the server itself, in the operation's own session, until its task says so. */
 async function serverSays(of: Lab, callNodeId: string, status: string): Promise<void> {
   const reader = await openReceiptsReader(of.storeFile);

@@ -129,7 +129,6 @@ export const SESSION = {
 export const NO_HOOKS: SubmitHooks = {
   afterSend: async () => undefined,
   onProgress: () => undefined,
-  signal: new AbortController().signal,
 };
 
 export function taskJson(status: string, more: Record<string, unknown> = {}): Record<string, unknown> {

@@ -192,17 +192,6 @@ describe.each(CONTRACTS)('a submission on %s', (adapter) => {
     expect(scripted.seen.length).toBe(1);
   });
 
-  it('aborted while the server works is Ambiguous, before it was sent NotSent', async () => {
-    const abort = new AbortController();
-    scripted.script = () => undefined;
-    const pending = faultOf(submit(adapter, {}, { signal: abort.signal }));
-    await scripted.until(() => scripted.seen.length === 1);
-    abort.abort();
-    expect((await pending).kind).toBe('Ambiguous');
-    expect((await faultOf(submit(adapter, {}, { signal: abort.signal }))).kind).toBe('NotSent');
-    expect(scripted.seen.length).toBe(1);
-  });
-
   it('to a port where nothing listens, or a name that does not exist, is NotSent', async () => {
     const port = await freePort();
     for (const url of [`http://127.0.0.1:${port}/mcp`, 'http://nothing.invalid/mcp', 'not a url']) {

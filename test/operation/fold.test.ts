@@ -1,0 +1,297 @@
+// Owns the tests of what a fact leaves in the record: the row as it stands, what was said last, who asked what.
+// Must never look at the next step.
+
+import { describe, expect, it } from 'vitest';
+import { apply } from '../../operation/apply.js';
+import type { Fact } from '../../operation/facts.js';
+import { foldRow, isBehind } from '../../operation/fold-row.js';
+import type { InputRound, RowSnapshot } from '../../operation/row.js';
+import { CURSOR, MINUTE_MS, REFERENCE, RESULT, sampleLeg, sampleRound, sampleRow, T0 } from './sample-row.js';
+import {
+  AT,
+  fold,
+  observed,
+  opened,
+  recordIn,
+  ROWS,
+  sampleFact,
+  sampleReceipt,
+  startedRecord,
+  terminal,
+} from './sample-facts.js';
+
+describe('the row', () => {
+  it('enters the record whole', () => {
+    const row: RowSnapshot = sampleRow({
+      createdAt: T0 - 7,
+      executionEpoch: 3,
+      ownerRunId: 'run-3',
+      legs: [sampleLeg('referenced')],
+      remoteReference: REFERENCE,
+      rounds: [sampleRound('round-1')],
+      cancelGeneration: 2,
+      cancelReason: 'enough',
+      cancelDelivery: 'refused',
+      terminalObservation: terminal('failed'),
+      rejection: { code: 'operator', message: 'no' },
+      result: RESULT,
+      provedAbsentAtLeg: 1,
+      receipt: sampleReceipt('ACCEPTED', 'failed'),
+    });
+    const { legs, ...rest } = row;
+    const record = foldRow(startedRecord(), row);
+    expect(record).toMatchObject({ ...rest, submissionLegs: legs });
+    expect(record.waitingReplies).toEqual([]);
+  });
+
+  const reply = {
+    replyDigest: 'r',
+    replyToken: 't',
+    action: 'accept',
+    recordedAt: T0,
+    sendingAt: T0,
+  } as const;
+
+  it('never makes a round forget what the record knows of it', () => {
+    const merged = (known: Partial<InputRound>, read: Partial<InputRound>): InputRound | undefined => {
+      const record = opened({
+        ...ROWS.WORKING,
+        rounds: [sampleRound('other'), sampleRound('round-1', known)],
+      });
+      return foldRow(record, {
+        ...ROWS.WORKING,
+        rounds: [sampleRound('other'), sampleRound('round-1', read)],
+      }).rounds[1];
+    };
+    const recorded = { reply: { ...reply, deliveredAt: null } };
+    const delivered = { reply: { ...reply, deliveredAt: T0 + 1 } };
+    expect(merged(delivered, recorded)).toMatchObject(delivered);
+    expect(merged(delivered, {})).toMatchObject(delivered);
+    expect(merged(recorded, delivered)).toMatchObject(delivered);
+    expect(merged(recorded, {})).toMatchObject(recorded);
+    expect(merged({}, recorded)).toMatchObject(recorded);
+    expect(merged({ closedAt: 5 }, {})?.closedAt).toBe(5);
+    expect(merged({ closedAt: 5 }, { closedAt: 6 })?.closedAt).toBe(6);
+    expect(merged({}, { closedAt: 6, question: null })).toMatchObject({ closedAt: 6, question: null });
+  });
+
+  it('takes a new round as it is read', () => {
+    const record = foldRow(recordIn('WORKING'), { ...ROWS.WORKING, rounds: [sampleRound('new')] });
+    expect(record.rounds).toEqual([sampleRound('new')]);
+  });
+});
+
+describe('a row older than the record', () => {
+  const full = sampleRow({
+    executionEpoch: 2,
+    legs: [sampleLeg('referenced')],
+    remoteReference: REFERENCE,
+    rounds: [sampleRound('round-1')],
+    cancelGeneration: 1,
+    terminalObservation: terminal('completed'),
+    result: RESULT,
+    receipt: sampleReceipt('ACCEPTED', 'completed'),
+  });
+
+  it('is told by each thing it has lost', () => {
+    const record = foldRow(startedRecord(), full);
+    const lost = (changes: Partial<RowSnapshot>): string | null => isBehind(record, { ...full, ...changes });
+    expect(lost({})).toBeNull();
+    expect(lost({ executionEpoch: 1 })).toBe('the row holds an older execution epoch');
+    expect(lost({ legs: [] })).toBe('the row misses a submission leg');
+    expect(lost({ remoteReference: null })).toBe('the row misses the remote reference');
+    expect(lost({ rounds: [] })).toBe('the row misses an input round');
+    expect(lost({ cancelGeneration: 0 })).toBe('the row holds an older cancel generation');
+    expect(lost({ terminalObservation: null })).toBe('the row misses the terminal observation');
+    expect(lost({ result: null })).toBe('the row misses the result');
+    expect(lost({ receipt: null })).toBe('the row misses the receipt');
+    expect(isBehind(startedRecord(), sampleRow())).toBeNull();
+  });
+
+  it('flags the ledger, folds nothing, and keeps the first flag', () => {
+    const record = recordIn('WORKING');
+    const behind = fold(record, {
+      kind: 'submitted',
+      at: AT,
+      row: { ...sampleRow(), adapter: 'synchronous' },
+    });
+    expect(behind).toEqual({
+      ...record,
+      state: 'SUBMISSION_UNKNOWN',
+      ledgerBehind: { at: AT, evidence: 'the row misses a submission leg' },
+    });
+    const again = fold(behind, { kind: 'ledgerMissing', at: AT + 9, evidence: 'no row' });
+    expect(again).toEqual(behind);
+    const long = fold(record, { kind: 'ledgerMissing', at: AT, evidence: 'x'.repeat(900) });
+    expect(long.ledgerBehind?.evidence.length).toBe(400);
+  });
+
+  it('cannot take back an end', () => {
+    const over = recordIn('ACCEPTED');
+    expect(fold(over, { kind: 'ledgerMissing', at: AT, evidence: 'no row' })).toBe(over);
+    expect(fold(over, { kind: 'submitted', at: AT, row: sampleRow() })).toBe(over);
+  });
+
+  it('needs no more steps: neither time nor policy moves it', () => {
+    const behind = fold(recordIn('SUBMISSION_UNKNOWN'), {
+      kind: 'ledgerMissing',
+      at: AT,
+      evidence: 'no row',
+    });
+    const later = fold(behind, { kind: 'timePassed', at: AT + 60 * MINUTE_MS });
+    expect([later.state, later.hold]).toEqual(['SUBMISSION_UNKNOWN', null]);
+  });
+});
+
+describe('an observation', () => {
+  it('leaves what was said last, and never unsays it', () => {
+    const said = { remoteStatus: 'working', statusMessage: 'half way', expiresAt: 77 };
+    const record = fold(recordIn('WORKING'), observed(ROWS.WORKING, 'roundClosed', AT, said));
+    expect(record).toMatchObject({ ...said, pollCursor: CURSOR });
+    expect(fold(record, observed(ROWS.WORKING, 'roundClosed'))).toMatchObject(said);
+    const long = fold(record, observed(ROWS.WORKING, 'roundClosed', AT, { statusMessage: 'x'.repeat(900) }));
+    expect(long.statusMessage?.length).toBe(300);
+  });
+
+  it('that is good forgets the reads that found nothing, but not the renewed session', () => {
+    const facts = ['notFound', 'sessionLost', 'violation'] as const;
+    const doubtful = fold(recordIn('WORKING'), ...facts.map((finding) => observed(ROWS.WORKING, finding)));
+    expect([doubtful.notFoundReads, doubtful.violations, doubtful.sessionsRenewed]).toEqual([1, 1, 1]);
+    const good = fold(doubtful, observed(ROWS.WORKING, 'deadlinePassed'));
+    expect(good).toMatchObject({
+      notFoundReads: 0,
+      violations: 0,
+      sessionLost: false,
+      nextLookAt: null,
+      sessionsRenewed: 1,
+    });
+  });
+
+  it('counts the answers to a cancel, and a lost session once', () => {
+    const lost = fold(recordIn('WORKING'), observed(ROWS.WORKING, 'sessionLost'));
+    expect(lost.sessionsRenewed).toBe(0);
+    expect(fold(lost, observed(ROWS.WORKING, 'notFound'))).toMatchObject({
+      sessionsRenewed: 1,
+      sessionLost: false,
+    });
+    const confirmed = fold(
+      { ...recordIn('WORKING'), nextCancelAt: 5 },
+      sampleFact('cancelSent, confirmed', ROWS.WORKING),
+    );
+    expect(confirmed).toMatchObject({ cancelSends: 1, nextCancelAt: null, settleDeadlineAt: null });
+  });
+
+  it('counts look-ups', () => {
+    const looked = fold(
+      recordIn('SUBMISSION_UNKNOWN'),
+      sampleFact('lookedUp, cannot tell', ROWS.SUBMISSION_UNKNOWN),
+    );
+    expect(looked.lookUps).toBe(1);
+  });
+});
+
+describe('a cancel', () => {
+  const cancel: Fact = { kind: 'cancelRequested', at: AT, reason: 'r'.repeat(900), requestedBy: 'caller' };
+
+  it('is remembered with its reason, by whom and when, in every state before the end is known', () => {
+    for (const state of [
+      'SUBMITTING',
+      'SUBMISSION_UNKNOWN',
+      'NOT_FOUND_SAFE',
+      'WORKING',
+      'INPUT_REQUIRED',
+      'UNRESOLVED',
+    ] as const) {
+      const { record, verdict } = apply(recordIn(state), cancel);
+      expect(verdict).toEqual({ kind: 'requested' });
+      expect(record.cancelAsked).toEqual({ reason: `${'r'.repeat(299)}…`, requestedBy: 'caller', at: AT });
+      expect(apply(record, { ...cancel, at: AT + 1 })).toEqual({
+        record,
+        verdict: { kind: 'alreadyRequested' },
+      });
+    }
+  });
+
+  it('is known already where another run raised it', () => {
+    const record = recordIn('CANCEL_REQUESTED');
+    expect(apply(record, cancel)).toEqual({ record, verdict: { kind: 'alreadyRequested' } });
+  });
+
+  it('is too late once the end was seen or accepted', () => {
+    for (const state of [
+      'TERMINAL_OBSERVED',
+      'FETCHING_RESULT',
+      'ACCEPTED',
+      'CANCELLED_ACCEPTED',
+      'REJECTED',
+    ] as const) {
+      const record = recordIn(state);
+      expect(apply(record, cancel)).toEqual({ record, verdict: { kind: 'tooLate' } });
+    }
+  });
+});
+
+describe('an operator’s word', () => {
+  const word: Fact = {
+    kind: 'operatorDecided',
+    at: AT,
+    decision: { kind: 'neverCreated' },
+    evidence: 'e'.repeat(900),
+    decidedBy: 'ops',
+  };
+
+  it('counts only while held, and the first word wins', () => {
+    const held = { ...recordIn('UNRESOLVED'), remoteReference: null };
+    const { record, verdict } = apply(held, word);
+    expect(verdict).toEqual({ kind: 'folded' });
+    expect(record.operator).toEqual({
+      decision: 'neverCreated',
+      evidence: `${'e'.repeat(399)}…`,
+      decidedBy: 'ops',
+    });
+    const second = apply(record, { ...word, decision: { kind: 'close' } });
+    expect(second).toEqual({ record, verdict: { kind: 'ignored' } });
+  });
+
+  it('that nothing was created is ignored where the server named what it created; to close is not', () => {
+    const held = recordIn('UNRESOLVED');
+    expect(held.remoteReference).not.toBeNull();
+    expect(apply(held, word)).toEqual({ record: held, verdict: { kind: 'ignored' } });
+    expect(apply(held, { ...word, decision: { kind: 'close' } }).verdict).toEqual({ kind: 'folded' });
+  });
+
+  it('is ignored in every other state, also where the ledger is behind', () => {
+    const states = Object.keys(ROWS).filter((state) => state !== 'UNRESOLVED') as (keyof typeof ROWS)[];
+    for (const state of states) {
+      const record = recordIn(state);
+      expect(apply(record, word)).toEqual({ record, verdict: { kind: 'ignored' } });
+    }
+    const behind = fold(recordIn('UNRESOLVED'), { kind: 'ledgerMissing', at: AT, evidence: 'no row' });
+    expect(apply(behind, word).verdict).toEqual({ kind: 'ignored' });
+  });
+});
+
+describe('a submission', () => {
+  it('that was answered with a task brings the hint of the first look, its status and its expiry', () => {
+    const seen = {
+      remoteStatus: 'working',
+      statusMessage: 'queued',
+      expiresAt: AT + 9,
+      nextPollNotBeforeAt: AT + 5,
+    };
+    const record = fold(recordIn('SUBMITTING'), { kind: 'submitted', at: AT, row: ROWS.WORKING, seen });
+    expect(record).toMatchObject({ remoteStatus: 'working', statusMessage: 'queued', expiresAt: AT + 9 });
+    expect(record.pollCursor).toEqual({ ...recordIn('SUBMITTING').pollCursor, nextPollNotBeforeAt: AT + 5 });
+    const unseen = fold(recordIn('SUBMITTING'), { kind: 'submitted', at: AT, row: ROWS.WORKING });
+    expect(unseen).toMatchObject({ remoteStatus: null, expiresAt: null });
+  });
+});
+
+describe('steps of our own', () => {
+  it('are folded, and so are an interruption and the passing of time', () => {
+    for (const name of ['opened', 'interrupted', 'timePassed']) {
+      const record = recordIn('WORKING');
+      expect(apply(record, sampleFact(name, ROWS.WORKING))).toEqual({ record, verdict: { kind: 'folded' } });
+    }
+  });
+});

@@ -1,0 +1,400 @@
+// Owns a second opinion on the machine, written from DESIGN.md: a judge that reads the whole list of facts each time.
+// Must never import from operation/, and never be mended to agree with it without a line of DESIGN.md.
+
+import type {
+  Moment,
+  OracleFact,
+  OracleHold,
+  OracleReply,
+  OracleRound,
+  OracleRow,
+  OracleVerdict,
+} from './oracle-shapes.js';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const TERMINAL = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'];
+const LOOKS_AGAIN = ['handle-lost', 'cancel-never-settled', 'wait-budget', 'protocol-violation'];
+const GOOD_FINDINGS = ['terminal', 'inputRequired', 'roundClosed', 'deadlinePassed'];
+
+export class Judge {
+  readonly moments: Moment[] = [];
+
+  /** Takes the next fact and says what must be true now. */
+  hear(fact: OracleFact): Moment {
+    const before = this.moments.at(-1) ?? null;
+    const verdict = this.#verdictOn(fact, before);
+    const moment = this.#after(fact, verdict, before);
+    this.moments.push(moment);
+    return moment;
+  }
+
+  get last(): Moment {
+    const moment = this.moments.at(-1);
+    if (!moment) throw new Error('the judge has heard nothing yet');
+    return moment;
+  }
+
+  // ---------------------------------------------------------------- what is true after a fact
+
+  #after(fact: OracleFact, verdict: OracleVerdict, before: Moment | null): Moment {
+    const old = before?.row ?? null;
+    const same = { fact, verdict, row: old, askedItself: null };
+    if (before && TERMINAL.includes(before.state)) {
+      return { ...same, state: before.state, hold: null, behind: before.behind };
+    }
+    const given = 'row' in fact ? fact.row : null;
+    const behind =
+      (before?.behind ?? false) ||
+      fact.kind === 'ledgerMissing' ||
+      (given !== null && old !== null && isOlder(given, old));
+    const row =
+      behind || !given ? old : { ...given, rounds: given.rounds.map((round) => this.#allKnownOf(round)) };
+    if (row?.receipt) return { ...same, row, state: row.receipt.state, hold: null, behind: false };
+    if (behind) return { ...same, row, state: 'SUBMISSION_UNKNOWN', hold: before?.hold ?? null, behind };
+    const kept = before?.hold && !this.#releases(fact, verdict, row, before.hold) ? before.hold : null;
+    const asked = this.#cancelAsked() || verdict.kind === 'requested';
+    const free = stateOf(row, asked, this.#fetchTried() || fact.kind === 'resultFetched');
+    const reason = kept ? null : (this.#stepHold(fact, row) ?? this.#timeHold(fact, row, free, asked));
+    const hold = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
+    const askedItself = hold || !row ? null : this.#ownCancel(fact, row, free);
+    const state = hold ? 'UNRESOLVED' : askedItself ? 'CANCEL_REQUESTED' : free;
+    return { fact, verdict, row, state, hold, behind, askedItself };
+  }
+
+  #releases(fact: OracleFact, verdict: OracleVerdict, row: OracleRow | null, hold: OracleHold): boolean {
+    if (!row) return false;
+    if (fact.kind === 'cancelRequested') return verdict.kind === 'requested' && row.remoteReference !== null;
+    // The third refusal voids the word that led here: a new hold begins, and nobody retries without end.
+    if (this.#acceptRefusals(fact) >= 3) return true;
+    const held = this.last.row;
+    if (row.terminalObservation && !held?.terminalObservation) return true;
+    if (hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline') {
+      return row.remoteReference !== null;
+    }
+    if (hold.reason !== 'handle-lost' || fact.kind !== 'observed') return false;
+    // A deadline that passed without one answered look is no sighting.
+    return (
+      GOOD_FINDINGS.includes(fact.finding) &&
+      (fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null)
+    );
+  }
+
+  /** Holds that the outcome of a step brings at once. */
+  #stepHold(fact: OracleFact, row: OracleRow | null): string | null {
+    if (this.#acceptRefusals(fact) >= 3) return 'acceptance-refused';
+    if (fact.kind === 'resultFetched') return fact.finding === 'lost' && !row?.result ? 'result-lost' : null;
+    if (fact.kind !== 'observed' || row?.terminalObservation) return null;
+    const looks = [...this.#looks(), fact];
+    const streak = (finding: string): number =>
+      looks
+        .slice(looks.findLastIndex((look) => GOOD_FINDINGS.includes(look.finding)) + 1)
+        .filter((look) => look.finding === finding).length;
+    // DESIGN section 4: spaced reads and a fresh session only before expiry.
+    const expiresAt = looks.findLast((look) => look.expiresAt !== null)?.expiresAt ?? null;
+    const isLost = fact.finding === 'notFound' || fact.finding === 'sessionLost';
+    if (isLost && expiresAt !== null && fact.at >= expiresAt) return 'expired';
+    if (fact.finding === 'notFound') {
+      return streak('notFound') >= 3 && this.#sessionRenewed() ? 'handle-lost' : null;
+    }
+    if (fact.finding === 'sessionLost') return this.#sessionRenewed() ? 'handle-lost' : null;
+    return fact.finding === 'violation' && streak('violation') >= 3 ? 'protocol-violation' : null;
+  }
+
+  /** Holds that a passed deadline brings, whatever the fact. */
+  #timeHold(fact: OracleFact, row: OracleRow | null, free: string, asked: boolean): string | null {
+    if (!row) return null;
+    if (free === 'SUBMISSION_UNKNOWN') {
+      if (row.submissionPolicy === null || row.submissionPolicy === 'at-most-once')
+        return 'ambiguous-submission';
+      // A raised generation bars every further claim, so sending again can look nothing up any more.
+      if (row.submissionPolicy !== 'session-list' && row.cancelGeneration > 0) return 'ambiguous-submission';
+      const spent = row.submissionPolicy === 'repeatable' && (row.legs.length >= 3 || asked);
+      if (spent) return 'ambiguous-submission';
+      const since = this.moments.find((m) => m.state === 'SUBMISSION_UNKNOWN')?.fact.at ?? fact.at;
+      return fact.at >= since + row.policy.lookUpBudgetMs ? 'look-up-deadline' : null;
+    }
+    if (free === 'CANCEL_REQUESTED') {
+      const sent = [...this.#cancelReplies(), ...(fact.kind === 'cancelSent' ? [fact] : [])];
+      if (row.cancelDelivery === 'unsupported') {
+        return fact.at >= this.#waitDeadlineAt(row, fact) ? 'wait-budget' : null;
+      }
+      const first = sent.find((reply) => ['acknowledged', 'refused', 'lost'].includes(reply.reply));
+      return first && fact.at >= first.at + row.policy.settleBudgetMs ? 'cancel-never-settled' : null;
+    }
+    const wantsResult = free === 'TERMINAL_OBSERVED' || free === 'FETCHING_RESULT';
+    if (wantsResult && row.terminalObservation?.remoteStatus !== 'cancelled' && !row.result) {
+      const seenAt = this.moments.find((m) => m.row?.terminalObservation)?.fact.at ?? fact.at;
+      const until = Math.min(
+        seenAt + row.policy.fetchBudgetMs,
+        Math.max(this.#expiryAt(seenAt, fact), seenAt),
+      );
+      const facts = [...this.moments.map((m) => m.fact), fact];
+      return fact.at >= until && facts.some((f) => f.kind === 'resultFetched') ? 'result-lost' : null;
+    }
+    return null;
+  }
+
+  /** The last expiry the server told by then. */
+  #expiryAt(at: number, fact: OracleFact): number {
+    const told = [...this.moments.map((m) => m.fact), fact].flatMap((f) =>
+      f.kind === 'observed' && f.at <= at && f.expiresAt !== null ? [f.expiresAt] : [],
+    );
+    return told.at(-1) ?? Number.POSITIVE_INFINITY;
+  }
+
+  #ownCancel(fact: OracleFact, row: OracleRow, free: string): string | null {
+    if (free === 'WORKING' && fact.at >= this.#waitDeadlineAt(row, fact)) return 'wait-budget';
+    if (free !== 'INPUT_REQUIRED') return null;
+    return row.rounds.some((round) => isOpen(round) && fact.at >= round.deadlineAt) ? 'input-deadline' : null;
+  }
+
+  // ---------------------------------------------------------------- verdicts
+
+  #verdictOn(fact: OracleFact, before: Moment | null): OracleVerdict {
+    switch (fact.kind) {
+      case 'cancelRequested': {
+        const row = before?.row ?? null;
+        if (row?.receipt || row?.terminalObservation) return { kind: 'tooLate' };
+        return {
+          kind: this.#cancelAsked() || (row?.cancelGeneration ?? 0) > 0 ? 'alreadyRequested' : 'requested',
+        };
+      }
+      case 'replyGiven':
+        return this.#verdictOnReply(fact.reply, before?.row ?? null, this.#cancelAsked());
+      case 'operatorDecided': {
+        const isFirst = before?.state === 'UNRESOLVED' && !this.operatorWord() && !this.#standingWord();
+        const counts = isFirst && !(fact.decision.kind === 'neverCreated' && before?.row?.remoteReference);
+        return { kind: counts ? 'folded' : 'ignored' };
+      }
+      default:
+        return { kind: 'folded' };
+    }
+  }
+
+  #verdictOnReply(reply: OracleReply, row: OracleRow | null, asked: boolean): OracleVerdict {
+    const round = row?.rounds.find((known) => known.roundId === reply.roundId);
+    if (round?.reply && round.reply.deliveredAt !== null) {
+      if (round.reply.replyToken === reply.replyToken) return { kind: 'applied' };
+      if (round.reply.replyDigest === reply.replyDigest) return { kind: 'duplicate' };
+      return { kind: 'alreadyAnswered', whenAt: round.reply.recordedAt };
+    }
+    const over =
+      asked || !row || row.cancelGeneration > 0 || row.terminalObservation || row.rejection || row.receipt;
+    return { kind: over || !round || round.closedAt !== null ? 'roundClosed' : 'waiting' };
+  }
+
+  /** Replies without a final word, oldest first. */
+  waitingReplies(): readonly OracleReply[] {
+    return this.#replies().filter((reply) => this.verdictOfReply(reply.replyToken) === null);
+  }
+
+  /** The final word on a reply that had to wait (or got it at once); null while it waits. */
+  verdictOfReply(replyToken: string): OracleVerdict | null {
+    const from = this.moments.findLastIndex(
+      (m) => m.fact.kind === 'replyGiven' && m.fact.reply.replyToken === replyToken,
+    );
+    const arrival = this.moments[from];
+    if (!arrival || arrival.fact.kind !== 'replyGiven') return null;
+    if (arrival.verdict.kind !== 'waiting') return arrival.verdict;
+    for (let index = from; index < this.moments.length; index += 1) {
+      const { fact, row, behind } = this.moments[index] as Moment;
+      if (fact.kind === 'answered' && !behind && fact.replyToken === replyToken) return fact.verdict;
+      const verdict = this.#verdictOnReply(arrival.fact.reply, row, this.#cancelAsked(index + 1));
+      if (verdict.kind !== 'waiting') return verdict;
+    }
+    return null;
+  }
+
+  // ---------------------------------------------------------------- the next step
+
+  nextKind(nowMs: number): string {
+    const moment = this.moments.at(-1);
+    const row = moment?.row ?? null;
+    if (moment && TERMINAL.includes(moment.state)) return 'done';
+    if (moment?.behind) return 'awaitOperator';
+    if (!row) return 'open';
+    if (moment?.hold) return this.#nextWhileHeld(row, moment.hold, nowMs);
+    if (row.terminalObservation) {
+      return row.terminalObservation.remoteStatus === 'cancelled' || row.result ? 'accept' : 'fetchResult';
+    }
+    if (row.rejection) return 'accept';
+    if (row.remoteReference) {
+      if (moment?.state === 'CANCEL_REQUESTED') return this.#cancelIsDue(nowMs) ? 'cancel' : 'observe';
+      if (moment?.state === 'WORKING') return 'observe';
+      return this.waitingReplies().length > 0 ? 'answer' : 'askHuman';
+    }
+    if (moment?.state === 'SUBMISSION_UNKNOWN')
+      return row.submissionPolicy === 'session-list' ? 'lookUp' : 'submit';
+    if (row.cancelGeneration > 0) return 'accept';
+    return this.#cancelAsked() ? 'cancel' : 'submit';
+  }
+
+  #nextWhileHeld(row: OracleRow, hold: OracleHold, nowMs: number): string {
+    if (this.operatorWord() || this.#standingWord()) return 'accept';
+    if (!row.remoteReference || !LOOKS_AGAIN.includes(hold.reason)) return 'awaitOperator';
+    const looks = this.#looksWithin(hold);
+    const lastAt = looks.at(-1)?.fact.at ?? hold.sinceAt;
+    return nowMs >= lastAt + Math.min(10 * MINUTE_MS * 2 ** looks.length, 6 * HOUR_MS)
+      ? 'observe'
+      : 'awaitOperator';
+  }
+
+  #looksWithin(hold: OracleHold): readonly Moment[] {
+    const first = this.moments.findIndex((m) => m.hold === hold);
+    return this.moments.slice(first + 1).filter((m) => m.hold === hold && m.fact.kind === 'observed');
+  }
+
+  #cancelIsDue(nowMs: number): boolean {
+    const replies = this.#cancelReplies();
+    const last = replies.at(-1);
+    if (!last) return this.last.row?.cancelDelivery !== 'unsupported';
+    if (last.reply !== 'refused' && last.reply !== 'lost') return false;
+    return nowMs >= last.at + Math.min(2 * SECOND_MS * 2 ** (replies.length - 1), 2 * MINUTE_MS);
+  }
+
+  /** The outcome an accept proposed now must have. */
+  expectedOutcome(): string {
+    const { row, hold } = this.last;
+    if (hold) return this.operatorWord() === 'neverCreated' ? 'rejected' : 'unresolved';
+    if (row?.terminalObservation) return row.terminalObservation.remoteStatus;
+    return row?.rejection ? 'rejected' : 'cancelled';
+  }
+
+  // ---------------------------------------------------------------- reading the list
+
+  /** The operator's word that counts: the first one since evidence last overtook a word. */
+  operatorWord(): string | null {
+    const from = this.#overtakenAt() + 1;
+    const word = this.moments
+      .slice(from)
+      .find((m) => m.fact.kind === 'operatorDecided' && m.verdict.kind === 'folded');
+    return word?.fact.kind === 'operatorDecided' ? word.fact.decision.kind : null;
+  }
+
+  /** The standing decision of the configuration has spoken: some fact of this hold came late enough. */
+  #standingWord(): boolean {
+    return this.moments.slice(this.#overtakenAt() + 1).some(({ fact, hold, row }) => {
+      const standing = row?.policy.onUnresolved;
+      return hold !== null && standing?.kind === 'closeAfter' && fact.at >= hold.sinceAt + standing.afterMs;
+    });
+  }
+
+  /** Where a word last lost its ground: evidence ended its hold, or the store refused it three times and more. */
+  #overtakenAt(): number {
+    return this.moments.findLastIndex(({ fact, hold }, index) => {
+      const held = this.moments[index - 1]?.hold;
+      return held && hold !== held && fact.kind !== 'cancelRequested';
+    });
+  }
+
+  /** Facts of two steps side by side may come home in the wrong order: a round keeps all that was ever seen of it. */
+  #allKnownOf(round: OracleRound): OracleRound {
+    const seen = this.moments.flatMap(
+      (m) => m.row?.rounds.filter((known) => known.roundId === round.roundId) ?? [],
+    );
+    const reply =
+      seen.find((known) => known.reply?.deliveredAt != null)?.reply ?? round.reply ?? seen.at(-1)?.reply;
+    return { ...round, reply: reply ?? null, closedAt: round.closedAt ?? seen.at(-1)?.closedAt ?? null };
+  }
+
+  #cancelAsked(within = this.moments.length): boolean {
+    return this.moments
+      .slice(0, within)
+      .some((m) => m.verdict.kind === 'requested' || m.askedItself !== null);
+  }
+
+  #fetchTried(): boolean {
+    return this.moments.some((m) => m.fact.kind === 'resultFetched');
+  }
+
+  /** How often the store refused, this fact included; 0 for any other fact. */
+  #acceptRefusals(fact: OracleFact): number {
+    const isRefusal = (heard: OracleFact): boolean =>
+      heard.kind === 'accepted' && heard.finding === 'refused';
+    return isRefusal(fact) ? this.moments.filter((m) => isRefusal(m.fact)).length + 1 : 0;
+  }
+
+  #looks(): readonly Extract<OracleFact, { kind: 'observed' }>[] {
+    return this.moments.map((m) => m.fact).filter((fact) => fact.kind === 'observed');
+  }
+
+  #cancelReplies(): readonly Extract<OracleFact, { kind: 'cancelSent' }>[] {
+    return this.moments.map((m) => m.fact).filter((fact) => fact.kind === 'cancelSent');
+  }
+
+  #replies(): readonly OracleReply[] {
+    const replies = this.moments.map((m) => m.fact).filter((fact) => fact.kind === 'replyGiven');
+    return replies.map((fact) => fact.reply);
+  }
+
+  /** A fresh session was asked for before: a lost session, or a third read in a row that found nothing. */
+  #sessionRenewed(): boolean {
+    let inARow = 0;
+    for (const look of this.#looks()) {
+      if (look.finding === 'sessionLost') return true;
+      if (GOOD_FINDINGS.includes(look.finding)) inARow = 0;
+      if (look.finding === 'notFound') inARow += 1;
+      if (inARow >= 3) return true;
+    }
+    return false;
+  }
+
+  /** Human time and held time do not count; a hold that ends with `fact` counts as held until then. */
+  #waitDeadlineAt(row: OracleRow, fact: OracleFact): number {
+    const ending = this.moments.at(-1)?.hold;
+    let heldMs = ending ? fact.at - ending.sinceAt : 0;
+    this.moments.forEach((m, index) => {
+      const next = this.moments[index + 1];
+      if (m.hold && next && next.hold !== m.hold) heldMs += next.fact.at - m.hold.sinceAt;
+    });
+    return row.createdAt + row.policy.waitBudgetMs + humanTimeMs(row) + heldMs;
+  }
+}
+
+function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): string {
+  if (!row) return 'SUBMITTING';
+  if (row.terminalObservation) {
+    if (row.terminalObservation.remoteStatus === 'cancelled') return 'TERMINAL_OBSERVED';
+    return row.result || fetchTried ? 'FETCHING_RESULT' : 'TERMINAL_OBSERVED';
+  }
+  if (row.remoteReference) {
+    if (asked || row.cancelGeneration > 0) return 'CANCEL_REQUESTED';
+    return row.rounds.some(isOpen) ? 'INPUT_REQUIRED' : 'WORKING';
+  }
+  if (!row.legs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')) return 'SUBMITTING';
+  return row.provedAbsentAtLeg === row.legs.length ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+}
+
+function isOpen(round: { closedAt: number | null; reply: { deliveredAt: number | null } | null }): boolean {
+  return round.closedAt === null && (round.reply?.deliveredAt ?? null) === null;
+}
+
+/** Milliseconds during which at least one finished round was open: counted edge by edge. */
+function humanTimeMs(row: OracleRow): number {
+  const spans = row.rounds.filter((round) => !isOpen(round));
+  const ends = spans.map((round) => round.reply?.deliveredAt ?? round.closedAt ?? 0);
+  const edges = [...new Set([...spans.map((round) => round.openedAt), ...ends])].sort((a, b) => a - b);
+  return edges.reduce((total, edge, index) => {
+    const next = edges[index + 1];
+    const covered = spans.some((span, at) => span.openedAt <= edge && edge < (ends[at] ?? 0));
+    return next !== undefined && covered ? total + next - edge : total;
+  }, 0);
+}
+
+/** DESIGN section 3: a row that has lost something this run has seen is a restored backup. */
+export function isOlder(row: OracleRow, seen: OracleRow): boolean {
+  const lost = (key: 'remoteReference' | 'terminalObservation' | 'result' | 'receipt'): boolean =>
+    seen[key] !== null && row[key] === null;
+  return (
+    row.legs.length < seen.legs.length ||
+    row.rounds.length < seen.rounds.length ||
+    row.executionEpoch < seen.executionEpoch ||
+    row.cancelGeneration < seen.cancelGeneration ||
+    lost('remoteReference') ||
+    lost('terminalObservation') ||
+    lost('result') ||
+    lost('receipt')
+  );
+}

@@ -1,0 +1,297 @@
+// Owns a model world for one operation: a remote server, the store's row, and steps performed against both.
+// Must never decide what the core decides; it only answers, as stores and servers do: late, twice, or not at all.
+
+import { buildReceipt, decideEnd, presentedBy } from '../../operation/build-receipt.js';
+import type { CancelReply, StepFact } from '../../operation/facts.js';
+import type { ObserveStep, Step } from '../../operation/next-step.js';
+import { isUnsettled, mayReject, rulingOnClaim } from '../../operation/policy.js';
+import type { ToolOperation } from '../../operation/record.js';
+import type { InputRound, RowSnapshot, SubmissionLeg } from '../../operation/row.js';
+import { isOlder } from './oracle.js';
+import { Random } from './random.js';
+import { Remote } from './remote.js';
+import { HOUR_MS, MINUTE_MS, POLICY, RESULT, sampleRow, T0 } from './sample-row.js';
+
+type Opened<K> = Extract<Step, { kind: K }>;
+
+export class World {
+  readonly random: Random;
+  readonly remote: Remote;
+  row: RowSnapshot;
+  nowMs = T0;
+  faults = true;
+  /** An older copy of the row: what a restored backup would bring back. */
+  backup: RowSnapshot | null = null;
+  #roundsBefore: readonly InputRound[] = [];
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+    this.remote = new Remote(this.random);
+    const closes = this.random.chance(0.25);
+    this.row = sampleRow({
+      executionEpoch: 0,
+      submissionPolicy: null,
+      policy: {
+        ...POLICY,
+        waitBudgetMs: this.random.pick([10 * MINUTE_MS, 2 * HOUR_MS, 24 * HOUR_MS]),
+        onUnresolved: closes
+          ? { kind: 'closeAfter', afterMs: 1 + this.random.below(HOUR_MS) }
+          : { kind: 'hold' },
+      },
+    });
+  }
+
+  fault(share: number): boolean {
+    return this.faults && this.random.chance(share);
+  }
+
+  /** Performs one step of a run. Null: the step waited until `nowMs` and found nothing to report. */
+  perform(record: ToolOperation, step: Step): StepFact | null {
+    this.nowMs += 1 + this.random.below(400);
+    if (step.kind === 'answer') this.#roundsBefore = this.row.rounds;
+    if (step.kind !== 'open' && this.backup && isOlder(this.backup, this.row) && this.fault(0.02)) {
+      this.row = this.backup;
+      if (this.random.chance(0.3)) return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row' };
+    }
+    if (this.fault(0.05)) this.backup = this.row;
+    switch (step.kind) {
+      case 'open':
+        this.row = { ...this.row, executionEpoch: this.row.executionEpoch + 1 };
+        return { kind: 'opened', at: this.nowMs, row: this.row };
+      case 'submit':
+        return this.#submit(step);
+      case 'lookUp':
+        return this.#lookUp(step);
+      case 'observe':
+      case 'askHuman':
+        return this.#observe(step);
+      case 'answer':
+        return this.#answer(step);
+      case 'cancel':
+        return { kind: 'cancelSent', at: this.nowMs, reply: this.#cancel(step.reason), row: this.row };
+      case 'fetchResult':
+        return this.#fetch(step);
+      case 'accept':
+        return this.#accept(record);
+      case 'awaitOperator':
+        if (step.untilAt !== null) this.nowMs = Math.max(this.nowMs, step.untilAt);
+        return null;
+      case 'done':
+        return null;
+    }
+  }
+
+  /** Evidence that a process thought dead writes late. */
+  zombieWrites(): void {
+    if (this.remote.created && !this.row.remoteReference && this.row.legs.some(isUnsettled))
+      this.#recordReference();
+    else if (this.row.remoteReference && this.remote.endedAt <= this.nowMs) this.#recordEnd('status');
+  }
+
+  #put(changes: Partial<RowSnapshot>): void {
+    this.row = { ...this.row, ...changes };
+  }
+
+  #closeLeg(outcome: SubmissionLeg['outcome'], which: (leg: SubmissionLeg) => boolean): void {
+    const legs = this.row.legs.map((leg) => (which(leg) ? { ...leg, outcome, closedAt: this.nowMs } : leg));
+    this.#put({ legs });
+  }
+
+  #recordReference(): void {
+    const last = this.row.legs.findLast(isUnsettled);
+    this.#closeLeg('referenced', (leg) => leg === last);
+    this.#put({ remoteReference: this.row.remoteReference ?? { remoteId: 'task-7', locator: {} } });
+  }
+
+  #recordEnd(evidence: 'submit-reply' | 'status' | 'cancel-reply'): void {
+    const remoteStatus = evidence === 'cancel-reply' ? 'cancelled' : this.remote.endsAs;
+    const seen = { remoteStatus, failureKind: null, statusMessage: null, observedAt: this.nowMs, evidence };
+    const inline = evidence === 'submit-reply' || this.random.chance(0.4);
+    this.#put({ terminalObservation: this.row.terminalObservation ?? seen });
+    if (inline && this.row.terminalObservation?.remoteStatus !== 'cancelled')
+      this.#put({ result: this.row.result ?? RESULT });
+  }
+
+  #submit(step: Opened<'submit'>): StepFact {
+    const submitted = (): StepFact => ({ kind: 'submitted', at: this.nowMs, row: this.row });
+    if (this.row.submissionPolicy === null) {
+      if (this.fault(0.03)) return submitted();
+      this.#put({ submissionPolicy: this.remote.submissionPolicy });
+      if (this.fault(0.05)) this.#put({ rejection: { code: 'unknown-tool', message: 'no such tool' } });
+    }
+    this.#closeLeg('ambiguous', (leg) => leg.outcome === 'open');
+    if (rulingOnClaim(this.row) !== 'granted') return submitted();
+    const leg = this.row.legs.length + 1;
+    const claimed = {
+      leg,
+      claimToken: `c${leg}`,
+      claimedAt: this.nowMs,
+      closedAt: null,
+      outcome: 'open',
+      detail: null,
+    } as const;
+    this.#put({ legs: [...this.row.legs, claimed] });
+    this.nowMs += this.random.below(3_000);
+    const isThis = (other: SubmissionLeg): boolean => other.leg === leg;
+    const reply = this.faults ? this.remote.submitReply() : 'created';
+    if (reply === 'notSent' || reply === 'refused') {
+      this.#closeLeg(reply, isThis);
+      const late = reply === 'notSent' && this.nowMs >= step.deadlineAt;
+      const code = late ? 'submit-deadline' : 'refused-by-server';
+      const proved = mayReject(this.row.legs) && !this.row.remoteReference;
+      if (proved && (late || reply === 'refused')) this.#put({ rejection: { code, message: 'not started' } });
+      return submitted();
+    }
+    if (reply === 'open') return submitted();
+    if (reply === 'vanished') this.#closeLeg('ambiguous', isThis);
+    else this.remote.create(this.nowMs);
+    if (reply === 'lost') this.#closeLeg('ambiguous', isThis);
+    if (reply === 'openButCreated' || reply === 'lost' || reply === 'vanished') return submitted();
+    if (reply === 'answered') {
+      this.#closeLeg('answered', isThis);
+      this.remote.endAt(this.nowMs);
+      this.#recordEnd('submit-reply');
+    } else this.#recordReference();
+    return submitted();
+  }
+
+  #lookUp(step: Opened<'lookUp'>): StepFact {
+    this.nowMs = Math.max(this.nowMs, step.notBeforeAt ?? 0);
+    const looked = (finding: 'found' | 'provedAbsent' | 'cannotTell'): StepFact => {
+      return { kind: 'lookedUp', at: this.nowMs, row: this.row, finding, evidence: null };
+    };
+    if (this.fault(0.5)) return looked('cannotTell');
+    if (this.remote.created) {
+      this.#recordReference();
+      return looked('found');
+    }
+    this.#closeLeg('ambiguous', (leg) => leg.outcome === 'open');
+    if (!this.remote.provesAbsence) return looked('cannotTell');
+    this.#put({ provedAbsentAtLeg: this.row.legs.length });
+    return looked('provedAbsent');
+  }
+
+  #observe(step: ObserveStep): StepFact | null {
+    this.nowMs = Math.max(this.nowMs, step.notBeforeAt ?? 0);
+    const { remote, random } = this;
+    const fault = this.faults ? remote.lookFault() : null;
+    if (fault) return this.#observed(fault);
+    if (remote.forgottenAt <= this.nowMs) return this.#observed('notFound');
+    // The step goes on until something happens, its deadline, or mail that interrupts it.
+    const limitAt = step.once ? this.nowMs : (step.deadlineAt ?? Number.POSITIVE_INFINITY);
+    const eventAt = remote.nextEventAt(step.openRoundIds, this.nowMs);
+    if (this.fault(0.1)) {
+      this.nowMs = Math.min(limitAt, eventAt, this.nowMs + random.below(20 * MINUTE_MS));
+      return null;
+    }
+    if (eventAt > limitAt) {
+      if (limitAt === Number.POSITIVE_INFINITY) return null;
+      this.nowMs = Math.max(this.nowMs, limitAt);
+      return this.#observed('deadlinePassed', this.fault(0.3) ? null : 'working');
+    }
+    if (eventAt === Number.POSITIVE_INFINITY) return null;
+    this.nowMs = Math.max(this.nowMs, eventAt);
+    if (remote.endedAt <= this.nowMs) {
+      this.#recordEnd('status');
+      return this.#observed('terminal');
+    }
+    if (step.openRoundIds.length > 0 && remote.gaveUpAt <= this.nowMs) {
+      this.closeRounds();
+      return this.#observed('roundClosed');
+    }
+    this.#put({ rounds: [...this.row.rounds, ...remote.ask(this.nowMs)] });
+    return this.#observed('inputRequired');
+  }
+
+  #observed(
+    finding: Extract<StepFact, { kind: 'observed' }>['finding'],
+    status: string | null = null,
+  ): StepFact {
+    const cursor = {
+      observationCount: 1,
+      transientFaults: 0,
+      lastIntervalMs: null,
+      nextPollNotBeforeAt: null,
+    };
+    const expiresAt = this.remote.expiresAt;
+    const said = { remoteStatus: status, statusMessage: null, expiresAt, evidence: null };
+    // An answer runs beside a look, whose row may have been read before the answer was recorded.
+    const isLate = this.#roundsBefore.length === this.row.rounds.length && this.fault(0.3);
+    const row = isLate ? { ...this.row, rounds: this.#roundsBefore } : this.row;
+    return { kind: 'observed', at: this.nowMs, row, finding, cursor, ...said };
+  }
+
+  closeRounds(): void {
+    this.remote.movedOn();
+    const rounds = this.row.rounds.map((round) => ({ ...round, closedAt: round.closedAt ?? this.nowMs }));
+    this.#put({ rounds });
+  }
+
+  #answer(step: Opened<'answer'>): StepFact {
+    const { roundId, replyToken, replyDigest, action } = step.reply;
+    const answered = (verdict: Extract<StepFact, { kind: 'answered' }>['verdict']): StepFact => {
+      return { kind: 'answered', at: this.nowMs, row: this.row, replyToken, verdict };
+    };
+    if (this.fault(0.2)) return answered({ kind: 'refused', reason: 'does not fit the schema' });
+    if (this.remote.gaveUpAt <= this.nowMs || this.remote.endedAt <= this.nowMs) {
+      this.closeRounds();
+      return answered({ kind: 'roundClosed' });
+    }
+    const reply = {
+      replyDigest,
+      replyToken,
+      action,
+      recordedAt: this.nowMs,
+      sendingAt: this.nowMs,
+      deliveredAt: this.nowMs + 5,
+    };
+    const rounds: readonly InputRound[] = this.row.rounds.map((round) =>
+      round.roundId === roundId ? { ...round, reply } : round,
+    );
+    this.#put({ rounds });
+    this.nowMs += 5;
+    this.remote.movedOn();
+    return answered({ kind: 'applied' });
+  }
+
+  #cancel(reason: string): CancelReply {
+    const raised = {
+      cancelGeneration: this.row.cancelGeneration + 1,
+      cancelReason: reason,
+      cancelDelivery: 'unsent',
+    } as const;
+    if (this.row.cancelGeneration === 0) this.#put(raised);
+    if (!this.row.remoteReference) return 'neverSent';
+    const reply = this.faults ? this.remote.cancelReply() : 'acknowledged';
+    if (reply === 'confirmed') {
+      this.remote.endAt(this.nowMs, 'cancelled');
+      this.#recordEnd('cancel-reply');
+    } else if (reply === 'acknowledged') this.remote.hearCancel(this.nowMs);
+    const deliveries = { confirmed: 'acknowledged', lost: 'sent', neverSent: 'unsent' } as const;
+    this.#put({ cancelDelivery: reply in deliveries ? deliveries[reply as 'lost'] : (reply as 'refused') });
+    return reply;
+  }
+
+  #fetch(step: Opened<'fetchResult'>): StepFact {
+    this.nowMs = Math.max(this.nowMs, step.notBeforeAt ?? 0);
+    const finding = this.faults ? this.remote.fetchReply() : 'stored';
+    if (finding === 'stored') this.#put({ result: this.row.result ?? RESULT });
+    return { kind: 'resultFetched', at: this.nowMs, row: this.row, finding, evidence: null };
+  }
+
+  #accept(record: ToolOperation): StepFact {
+    const presented = presentedBy(record);
+    const isSame = JSON.stringify(presented) === JSON.stringify(presentedBy(this.row));
+    const end = decideEnd(this.row, record.operator);
+    const accepted = isSame && end !== null && !this.fault(0.15);
+    const course = {
+      cursor: record.pollCursor,
+      remoteStatus: record.remoteStatus,
+      statusMessage: null,
+      reason: null,
+    };
+    if (accepted) this.#put({ receipt: this.row.receipt ?? buildReceipt(this.row, end, course, this.nowMs) });
+    const finding = accepted ? 'accepted' : 'refused';
+    return { kind: 'accepted', at: this.nowMs, row: this.row, finding, evidence: null };
+  }
+}
