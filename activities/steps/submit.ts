@@ -16,6 +16,7 @@ import {
   type Negotiated,
   type Observation,
   type Submission,
+  type ToolAdapter,
   type ToolServer,
   WireFault,
 } from '../../protocols/adapter.js';
@@ -178,7 +179,7 @@ async function sendOnClaim(
       },
     );
     await attempt.seam('submit:after-reply');
-    const recorded = await recordSubmission(input, claimToken, submission, ports);
+    const recorded = await recordSubmission(input, claimToken, submission, { server, adapter, ports });
     await attempt.seam('submit:after-commit');
     return recorded;
   } catch (error) {
@@ -205,7 +206,7 @@ async function recordSubmission(
   fence: Fence,
   claimToken: string,
   submission: Submission,
-  ports: Ports,
+  { server, adapter, ports }: { server: ToolServer; adapter: ToolAdapter; ports: Ports },
 ): Promise<Sent> {
   const at = ports.clock.nowMs();
   if (submission.kind === 'answered') {
