@@ -1,6 +1,7 @@
 // Owns what a caller can do with one operation: look, watch, answer, cancel, wait for its end.
 // Must never cancel by giving up: a local timeout stops waiting and nothing else.
 
+import { setMaxListeners } from 'node:events';
 import {
   type Client,
   WorkflowFailedError,
@@ -134,14 +135,22 @@ export class ToolOperationHandle {
   /**
    * Waits for the receipt and the tool's result, whatever the outcome.
    * @param options.timeoutMs stops waiting after so long; cancels nothing
+   * @param options.signal stops waiting when aborted; cancels nothing
    * @throws ToolOperationError `LocalTimeout`; `OperationUnresolved` with the evidence (it stays held);
    *   `CallNodeConflict` where only the store could find it; `OperationNotFound`
    */
-  async result(options: { readonly timeoutMs?: number } = {}): Promise<OperationResult> {
+  async result(
+    options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<OperationResult> {
     const stop = new AbortController();
-    const racers: Promise<OperationResult>[] = [this.#end(), this.#untilHeld(stop.signal)];
-    if (options.timeoutMs !== undefined) racers.push(this.#localTimeout(options.timeoutMs, stop.signal));
+    // Each request of the long poll listens to it.
+    setMaxListeners(0, stop.signal);
     try {
+      // The long poll must not outlive this wait: it would crash a process that closes its connection.
+      const end = this.#client.withAbortSignal(stop.signal, () => this.#end());
+      const racers: Promise<OperationResult>[] = [end, this.#untilHeld(stop.signal)];
+      if (options.timeoutMs !== undefined) racers.push(this.#localTimeout(options.timeoutMs, stop.signal));
+      if (options.signal) racers.push(this.#stopped(options.signal, stop.signal));
       return await Promise.race(racers);
     } finally {
       stop.abort();
@@ -204,6 +213,14 @@ export class ToolOperationHandle {
     await pause(timeoutMs, signal);
     if (signal.aborted) return new Promise<never>(() => {});
     throw new ToolOperationError('LocalTimeout', `"${this.callNodeId}" has not ended within ${timeoutMs} ms`);
+  }
+
+  async #stopped(asked: AbortSignal, over: AbortSignal): Promise<never> {
+    const either = AbortSignal.any([asked, over]);
+    if (!either.aborted)
+      await new Promise((resolve) => either.addEventListener('abort', resolve, { once: true }));
+    if (!asked.aborted) return new Promise<never>(() => {});
+    throw new ToolOperationError('LocalTimeout', `waiting for "${this.callNodeId}" was stopped`);
   }
 
   async #sendReply(message: ReplyMessage, timeoutMs: number, view: OperationView): Promise<ReplyVerdict> {

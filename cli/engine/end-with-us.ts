@@ -6,8 +6,8 @@ import type { ChildProcess } from 'node:child_process';
 
 const children = new Set<ChildProcess>();
 
-/** Ctrl-C is not here: a terminal sends it to the child as well. */
-const SIGNALS = ['SIGTERM', 'SIGHUP'] as const;
+/** Ctrl-C too: the child is in a group of its own, a terminal does not reach it. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Kills `child` when this process ends in any way but SIGKILL. Call the result when the child is gone. */
 export function endWithUs(child: ChildProcess): () => void {

@@ -76,7 +76,11 @@ async function startOn(
   const { binary, namespace = 'default', logFile = `${options.dbFile}.log` } = options;
   const log = openSync(logFile, 'a');
   const logStart = statSync(logFile).size;
-  const child = spawn(binary, serverArgs(port, uiPort, options), { stdio: ['ignore', log, log] });
+  const child = spawn(binary, serverArgs(port, uiPort, options), {
+    stdio: ['ignore', log, log],
+    // A group of its own: a terminal's Ctrl-C would end it before the worker has drained.
+    detached: true,
+  });
   closeSync(log);
   const running = supervise(child);
   const address = `${LOOPBACK}:${port}`;

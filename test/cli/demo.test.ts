@@ -17,7 +17,11 @@ interface Ran {
 function runDemo(cwd: string): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(process.execPath, [MAIN, 'demo'], { cwd }, (error, stdout, stderr) => {
-      resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, text: stdout + stderr, stdout });
+      resolve({
+        code: typeof error?.code === 'number' ? error.code : error ? -1 : 0,
+        text: stdout + stderr,
+        stdout,
+      });
     });
     child.stdin?.end();
   });
