@@ -1,7 +1,6 @@
 // Owns waiting for an operation at the terminal: progress, questions, and every way in which the waiting can end.
 // Must never cancel anything: all ends but the receipt are local.
 
-import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OperationResult, ToolOperationError, type ToolOperationHandle } from '../client/index.js';
 import type { OperationView } from '../client/view.js';

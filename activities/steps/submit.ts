@@ -218,13 +218,11 @@ async function recordSubmission(
     });
     return { row };
   }
-  const { row } = await ports.receipts.recordReference(
-    fence.callNodeId,
-    claimToken,
-    submission.reference,
-    at,
-  );
-  return { row, seen: firstSightOf(submission.observation, at, ports) };
+  const { reference } = submission;
+  const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, reference, at);
+  // A second piece of remote work for one operation: stop it, as far as that goes. The store keeps the evidence.
+  if (recorded.contradicts) await adapter.cancel(server, reference, async () => {}).catch(() => null);
+  return { row: recorded.row, seen: firstSightOf(submission.observation, at, ports) };
 }
 
 /** The first look follows the server's hint, not the reply at once. */
