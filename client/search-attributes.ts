@@ -2,9 +2,7 @@
 // Must never add them: that is an operator's act; the exact command is printed.
 
 import type { Client } from '@temporalio/client';
-import { SEARCH_ATTRIBUTES } from '../operation/names.js';
-
-const KEYWORD = 2;
+import { missingSearchAttributes } from '../operation/names.js';
 
 export type SearchAttributesCheck =
   | { readonly kind: 'present' }
@@ -14,11 +12,10 @@ export async function checkSearchAttributes(
   client: Client,
   namespace: string,
 ): Promise<SearchAttributesCheck> {
-  const wrong: string[] = [];
+  let wrong: readonly string[];
   try {
     const { customAttributes } = await client.connection.operatorService.listSearchAttributes({ namespace });
-    // Adding one with another type is silently accepted by the engine: so the types are read back.
-    for (const name of SEARCH_ATTRIBUTES) if (Number(customAttributes?.[name]) !== KEYWORD) wrong.push(name);
+    wrong = missingSearchAttributes(customAttributes);
   } catch (error) {
     const why = error instanceof Error ? error.message : 'unknown reason';
     return {

@@ -47,6 +47,7 @@ export const LIMITS = {
   fetchRetryMs: 2 * SECOND_MS,
   submitRetryMs: 2 * SECOND_MS,
   notFoundGapMs: 3 * SECOND_MS,
+  attachGapMs: 2 * SECOND_MS,
   recheckGapMs: 10 * MINUTE_MS,
   recheckCeilingMs: 6 * HOUR_MS,
   retryAfterCeilingMs: 1 * HOUR_MS,

@@ -73,6 +73,16 @@ export const SEARCH_ATTRIBUTES = [
 ] as const;
 export type SearchAttributeName = (typeof SEARCH_ATTRIBUTES)[number];
 
+/** Value of Keyword in the engine's table of search attribute types. */
+const KEYWORD = 2;
+
+/** Ours that a cluster lacks or holds with another type: adding one again with another type is silently accepted there. */
+export function missingSearchAttributes(
+  types: Readonly<Record<string, unknown>> | null | undefined,
+): readonly SearchAttributeName[] {
+  return SEARCH_ATTRIBUTES.filter((name) => Number(types?.[name]) !== KEYWORD);
+}
+
 export const DEFAULT_TASK_QUEUE = 'durable-tool-calls';
 
 /** Polls have their own queue: its rate limits must not hold up submits, cancels or answers. */

@@ -10,6 +10,7 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { createStepActivities } from '../activities/bind.js';
+import { createCallActivities } from '../activities/calls.js';
 import type { Ports } from '../activities/ports.js';
 import type { StepActivities } from '../activities/step-inputs.js';
 import { LIMITS } from '../operation/limits.js';
@@ -18,6 +19,7 @@ import { checkSchema, digests } from '../primitives/node-primitives.js';
 import { createProtocolRegistry } from '../protocols/registry.js';
 import type { ReceiptStore } from '../receipts/store.js';
 import { workflowBundle } from './bundle.js';
+import { callPorts } from './call-ports.js';
 import { limitPollRate } from './poll-rate.js';
 import { serverDirectory } from './server-directory.js';
 import type { ToolServersConfig } from './tool-servers.js';
@@ -118,6 +120,7 @@ export async function createToolOperationWorker(
     ...(workflowInterceptorModules === undefined ? {} : { workflowInterceptorModules }),
   });
   const activities = createToolOperationActivities(options);
+  const calls = createCallActivities(callPorts(options.connection, namespace, options.dataConverter));
   const shared: WorkerOptions = {
     connection: options.connection,
     namespace,
@@ -130,7 +133,7 @@ export async function createToolOperationWorker(
   const stepWorker = await Worker.create({
     ...shared,
     workflowBundle: bundle,
-    activities: steps,
+    activities: { ...steps, ...calls },
     // A killed worker must cost its workflows a second, not the default of ten.
     stickyQueueScheduleToStartTimeout: LIMITS.stickyTimeoutMs,
     maxConcurrentActivityTaskExecutions: options.maxConcurrentSteps ?? 100,

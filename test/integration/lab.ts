@@ -23,6 +23,7 @@ export interface Lab {
   readonly client: ToolOperationClient;
   readonly wire: PassThrough;
   readonly storeFile: string;
+  readonly taskQueue: string;
   /** What the client told operators. */
   readonly advice: readonly string[];
   startWorker(options?: { killAt?: SeamName }): Promise<WorkerChild>;
@@ -63,7 +64,7 @@ export function wireDelta(lab: Lab): () => Record<string, number> {
   };
 }
 
-const WORKER = new URL('../../dist/cli/worker-process.js', import.meta.url).pathname;
+export const WORKER = new URL('../../dist/cli/worker-process.js', import.meta.url).pathname;
 let labs = 0;
 
 export async function openLab(durable: Record<string, unknown> = {}, namespace = 'default'): Promise<Lab> {
@@ -95,6 +96,7 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
     client,
     wire,
     storeFile,
+    taskQueue,
     advice,
     async startWorker(options = {}) {
       const killAt = options.killAt && { seam: options.killAt, mark: markOf(dir, options.killAt) };
@@ -130,7 +132,7 @@ function markOf(dir: string, seam: string): string {
   return join(dir, `killed-${seam.replaceAll(':', '-')}`);
 }
 
-async function readStored(storeFile: string, digest: string): Promise<Uint8Array | null> {
+export async function readStored(storeFile: string, digest: string): Promise<Uint8Array | null> {
   const reader = await openReceiptsReader(storeFile);
   try {
     return await reader.readResult(digest);
@@ -139,7 +141,7 @@ async function readStored(storeFile: string, digest: string): Promise<Uint8Array
   }
 }
 
-function countRows(storeFile: string, callNodeId: string): StoreRows {
+export function countRows(storeFile: string, callNodeId: string): StoreRows {
   const database = new Database(storeFile, { readonly: true });
   const count = (from: string): number =>
     (database.prepare(`select count(*) as n from ${from}`).get(callNodeId) as { n: number }).n;
@@ -164,7 +166,7 @@ async function eventNames(temporal: Client, handle: ToolOperationHandle): Promis
 }
 
 /** Every closed run of this lab, also those that a test ended by hand. */
-async function replayClosedRuns(temporal: Client, taskQueue: string): Promise<void> {
+export async function replayClosedRuns(temporal: Client, taskQueue: string): Promise<void> {
   const query = `TaskQueue = '${taskQueue}' AND ExecutionStatus != 'Running'`;
   for await (const run of temporal.workflow.list({ query }))
     await replayRun(temporal, run.workflowId, run.runId);

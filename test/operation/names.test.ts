@@ -174,6 +174,7 @@ describe('limits', () => {
       fetchRetryMs: 2_000,
       submitRetryMs: 2_000,
       notFoundGapMs: 3_000,
+      attachGapMs: 2_000,
       recheckGapMs: 600_000,
       recheckCeilingMs: 21_600_000,
       retryAfterCeilingMs: 3_600_000,
@@ -222,5 +223,15 @@ describe('a new record', () => {
       [],
       [],
     ]);
+  });
+});
+
+describe('search attributes of a cluster', () => {
+  it('are missing where they are absent or of another type', () => {
+    const all = Object.fromEntries(names.SEARCH_ATTRIBUTES.map((name) => [name, 2]));
+    expect(names.missingSearchAttributes(all)).toEqual([]);
+    expect(names.missingSearchAttributes({ ...all, ToolName: 1 })).toEqual(['ToolName']);
+    expect(names.missingSearchAttributes({})).toEqual([...names.SEARCH_ATTRIBUTES]);
+    expect(names.missingSearchAttributes(null)).toEqual([...names.SEARCH_ATTRIBUTES]);
   });
 });

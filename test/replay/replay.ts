@@ -8,20 +8,28 @@ export const BUNDLE = new URL('../../dist/workflow-bundle.js', import.meta.url).
 
 let isQuiet = false;
 
-/** @throws DeterminismViolationError where the shipped code takes another course than the history */
-export async function replayHistory(history: unknown, workflowId: string): Promise<void> {
-  if (!isQuiet) {
-    const nothing = (): void => {};
-    Runtime.install({
-      logger: { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing },
-    });
-    isQuiet = true;
-  }
-  await Worker.runReplayHistory(
-    { workflowBundle: { codePath: BUNDLE }, replayName: workflowId },
-    history,
-    workflowId,
-  );
+/** Before anything else makes a runtime in this process. */
+export function quietRuntime(): void {
+  if (isQuiet) return;
+  const nothing = (): void => {};
+  Runtime.install({
+    logger: { log: nothing, trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing },
+  });
+  isQuiet = true;
+}
+
+/**
+ * @param workflowsPath workflows of a caller; default: the shipped bundle
+ * @throws DeterminismViolationError where the code takes another course than the history
+ */
+export async function replayHistory(
+  history: unknown,
+  workflowId: string,
+  workflowsPath?: string,
+): Promise<void> {
+  quietRuntime();
+  const code = workflowsPath === undefined ? { workflowBundle: { codePath: BUNDLE } } : { workflowsPath };
+  await Worker.runReplayHistory({ ...code, replayName: workflowId }, history, workflowId);
 }
 
 /** The history as JSON, without what tells of the machine it was recorded on. */
