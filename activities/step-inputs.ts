@@ -29,6 +29,8 @@ export interface SubmitInput extends StepInput {
 
 export interface LookUpInput extends StepInput {
   readonly notBeforeAt: number | null;
+  /** The remote id an operator found, or null. */
+  readonly given: string | null;
 }
 
 export interface ObserveInput extends StepInput {

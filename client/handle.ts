@@ -9,7 +9,7 @@ import {
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import type { ReplyVerdict } from '../operation/facts.js';
+import type { OperatorDecision, ReplyVerdict } from '../operation/facts.js';
 import { replyDigest } from '../operation/digests.js';
 import type { JsonValue } from '../operation/json.js';
 import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
@@ -17,7 +17,7 @@ import type { Receipt } from '../operation/receipt.js';
 import type { ToolOperation } from '../operation/record.js';
 import type { InputAction } from '../operation/row.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
-import type { OperationEnd, ReplyMessage } from '../workflows/contract.js';
+import type { OperationEnd, OperatorMessage, ReplyMessage } from '../workflows/contract.js';
 import { type DescribedRun, describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
 import { type OperationView, type PendingInput, emptyView, viewOfEnd, viewOfRecord } from './view.js';
@@ -130,6 +130,30 @@ export class ToolOperationHandle {
       const view = await this.status();
       return { kind: 'tooLate', outcome: view.outcome };
     }
+  }
+
+  /**
+   * An operator's word about an operation that is held; it needs evidence and a name. `found` names the remote work and
+   * leads back to it; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as `result`.
+   * @throws ToolOperationError `InvalidRequest` where it is not held or the word does not fit; `OperationNotFound`
+   */
+  async resolve(
+    decision: OperatorDecision,
+    grounds: { readonly evidence: string; readonly decidedBy: string },
+  ): Promise<void> {
+    const { evidence, decidedBy } = grounds;
+    const view = await this.status();
+    const refuse = (why: string): ToolOperationError => new ToolOperationError('InvalidRequest', why, view);
+    if (!evidence.trim() || !decidedBy.trim()) throw refuse('a decision needs evidence and a name');
+    if (view.state !== 'UNRESOLVED') throw refuse(`"${this.callNodeId}" is not held, it is ${view.state}`);
+    if (decision.kind === 'found' && !decision.remoteId) throw refuse('name the remote work that was found');
+    const message: OperatorMessage = {
+      decision: decision.kind,
+      evidence,
+      decidedBy,
+      ...(decision.kind === 'found' ? { remoteId: decision.remoteId } : {}),
+    };
+    await this.#client.workflow.getHandle(this.workflowId).signal(MESSAGES.operatorSignal, message);
   }
 
   /**

@@ -2,7 +2,7 @@
 // Must never do I/O, read a clock, or throw for a fact from outside.
 
 import { deriveState, isLegalMove } from './derive-state.js';
-import type { Fact, FirstSight, OutsideFact, StepFact, Verdict } from './facts.js';
+import type { Fact, FirstSight, OperatorDecision, OutsideFact, StepFact, Verdict } from './facts.js';
 import { enforceTime } from './enforce-time.js';
 import { foldRow, isBehind } from './fold-row.js';
 import { LIMITS } from './limits.js';
@@ -62,12 +62,10 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
     }
     case 'operatorDecided': {
       if (record.state !== 'UNRESOLVED' || record.operator) return { record, verdict: { kind: 'ignored' } };
-      // Nobody's word undoes a reference: what the server named was created.
-      if (fact.decision.kind === 'neverCreated' && record.remoteReference) {
-        return { record, verdict: { kind: 'ignored' } };
-      }
+      if (!mayDecide(record, fact.decision)) return { record, verdict: { kind: 'ignored' } };
       const operator = {
         decision: fact.decision.kind,
+        remoteId: fact.decision.kind === 'found' ? fact.decision.remoteId : null,
         evidence: clip(fact.evidence, LIMITS.evidenceChars),
         decidedBy: fact.decidedBy,
       };
@@ -77,6 +75,14 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
     case 'timePassed':
       return { record: settle(record, fact.at), verdict: { kind: 'folded' } };
   }
+}
+
+/** Nobody's word undoes a reference: what the server named was created, and is not something else. */
+function mayDecide(record: ToolOperation, decision: OperatorDecision): boolean {
+  if (decision.kind === 'close') return true;
+  if (record.remoteReference || record.terminalObservation) return false;
+  // A tool without tasks has no name for its work: there is nothing to look at.
+  return decision.kind === 'neverCreated' || (record.adapter !== null && record.adapter !== 'synchronous');
 }
 
 function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {

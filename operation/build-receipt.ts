@@ -6,6 +6,7 @@ import { isAbsenceProved, mayHaveBeenSent, unsettledLegs } from './policy.js';
 import type { PollCursor } from './facts.js';
 import type { Receipt } from './receipt.js';
 import type { FailureKind } from './names.js';
+import type { ToolOperation } from './record.js';
 import type { RowSnapshot } from './row.js';
 
 export interface End {
@@ -19,6 +20,13 @@ export interface OperatorWord {
   readonly decision: 'neverCreated' | 'close';
   readonly evidence: string;
   readonly decidedBy: string;
+}
+
+/** `found` is no word about the end: it leads back to the work. */
+export function operatorWordOf({ operator }: Pick<ToolOperation, 'operator'>): OperatorWord | null {
+  if (!operator || operator.decision === 'found') return null;
+  const { decision, evidence, decidedBy } = operator;
+  return { decision, evidence, decidedBy };
 }
 
 /** The end that the row proves, or null. An operator's word counts only where nothing is proved. */

@@ -100,5 +100,5 @@ function enforceHold(record: ToolOperation, at: number): ToolOperation {
   if (!record.hold || record.operator || rule?.kind !== 'closeAfter') return record;
   if (at < record.hold.sinceAt + rule.afterMs) return record;
   const evidence = `standing decision of the configuration: close after ${rule.afterMs} ms`;
-  return { ...record, operator: { decision: 'close', evidence, decidedBy: 'onUnresolved' } };
+  return { ...record, operator: { decision: 'close', remoteId: null, evidence, decidedBy: 'onUnresolved' } };
 }

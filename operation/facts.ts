@@ -114,7 +114,11 @@ export type StepFact =
   /** The row of a run that is not new is gone (a restored backup): LedgerBehind. */
   | { readonly kind: 'ledgerMissing'; readonly at: number; readonly evidence: string };
 
-export type OperatorDecision = { readonly kind: 'neverCreated' } | { readonly kind: 'close' };
+/** `found`: the far side's own name of the work, for a submission whose reply was lost. */
+export type OperatorDecision =
+  | { readonly kind: 'found'; readonly remoteId: string }
+  | { readonly kind: 'neverCreated' }
+  | { readonly kind: 'close' };
 
 /** Facts from outside, and the two the engine makes for us: `apply` is total for them in every state. */
 export type OutsideFact =

@@ -22,7 +22,8 @@ export interface ObserveStep {
 export type Step =
   | { readonly kind: 'open' }
   | { readonly kind: 'submit'; readonly deadlineAt: number; readonly notBeforeAt: number | null }
-  | { readonly kind: 'lookUp'; readonly notBeforeAt: number | null }
+  /** `given`: an operator named the work; it is recorded, and the next look verifies it. */
+  | { readonly kind: 'lookUp'; readonly notBeforeAt: number | null; readonly given?: string }
   | ObserveStep
   | { readonly kind: 'answer'; readonly reply: ReplyMail }
   | { readonly kind: 'cancel'; readonly reason: string }
@@ -125,6 +126,8 @@ function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
 }
 
 function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
+  if (record.operator?.remoteId != null)
+    return { kind: 'lookUp', notBeforeAt: null, given: record.operator.remoteId };
   if (record.operator) return { kind: 'accept' };
   const recheckAt = record.hold?.nextRecheckAt ?? null;
   if (recheckAt !== null && nowMs >= recheckAt && record.remoteReference) {

@@ -106,7 +106,9 @@ export interface ToolOperation {
   readonly hold: Hold | null;
   readonly ledgerBehind: { readonly at: number; readonly evidence: string } | null;
   readonly operator: {
-    readonly decision: 'neverCreated' | 'close';
+    readonly decision: 'neverCreated' | 'close' | 'found';
+    /** Of `found` only. */
+    readonly remoteId: string | null;
     readonly evidence: string;
     readonly decidedBy: string;
   } | null;

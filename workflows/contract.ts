@@ -35,7 +35,9 @@ export interface CancelMessage {
 }
 
 export interface OperatorMessage {
-  readonly decision: 'neverCreated' | 'close';
+  readonly decision: 'neverCreated' | 'close' | 'found';
+  /** Of `found`: the far side's own name of the work. */
+  readonly remoteId?: string;
   readonly evidence: string;
   readonly decidedBy: string;
 }

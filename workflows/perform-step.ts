@@ -3,7 +3,7 @@
 
 import { workflowInfo } from '@temporalio/workflow';
 import type { AcceptOutcome } from '../activities/step-inputs.js';
-import { presentedBy } from '../operation/build-receipt.js';
+import { operatorWordOf, presentedBy } from '../operation/build-receipt.js';
 import type { StepFact } from '../operation/facts.js';
 import { LIMITS } from '../operation/limits.js';
 import type { ObserveStep, Step } from '../operation/next-step.js';
@@ -61,7 +61,7 @@ function performFact(
     case 'submit':
       return activities.submit({ ...fence, deadlineAt: step.deadlineAt, notBeforeAt: step.notBeforeAt });
     case 'lookUp':
-      return activities.lookUp({ ...fence, notBeforeAt: step.notBeforeAt });
+      return activities.lookUp({ ...fence, notBeforeAt: step.notBeforeAt, given: step.given ?? null });
     case 'observe':
     case 'askHuman':
       return activities.observe({ ...fence, ...observeInput(step, record) });
@@ -107,6 +107,6 @@ function performAccept(record: ToolOperation): Promise<AcceptOutcome> {
       statusMessage: record.statusMessage,
       reason: record.hold?.reason ?? record.cancelAsked?.reason ?? null,
     },
-    operator: record.operator,
+    operator: operatorWordOf(record),
   });
 }

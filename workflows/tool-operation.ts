@@ -14,7 +14,7 @@ import {
 import { RetryState } from '@temporalio/common';
 import type { AcceptOutcome } from '../activities/step-inputs.js';
 import { apply } from '../operation/apply.js';
-import type { Fact, OutsideFact } from '../operation/facts.js';
+import type { Fact, OperatorDecision, OutsideFact } from '../operation/facts.js';
 import { LIMITS } from '../operation/limits.js';
 import { nextStep, type Step } from '../operation/next-step.js';
 import { newOperation, type ToolOperation } from '../operation/record.js';
@@ -152,12 +152,12 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
     mail.push({ kind: 'cancelRequested', at: Date.now(), reason, requestedBy });
   });
   setHandler(contract.operatorSignal, (message) => {
-    const decision = message?.decision === 'neverCreated' ? 'neverCreated' : 'close';
     const evidence = String(message?.evidence ?? '');
     const decidedBy = String(message?.decidedBy ?? '');
     // An operator's word without evidence and a name is no decision.
-    if (!evidence || !decidedBy) return;
-    mail.push({ kind: 'operatorDecided', at: Date.now(), decision: { kind: decision }, evidence, decidedBy });
+    const decision = decisionOf(message);
+    if (!evidence || !decidedBy || !decision) return;
+    mail.push({ kind: 'operatorDecided', at: Date.now(), decision, evidence, decidedBy });
   });
   setHandler(contract.operationQuery, record);
   // Native cancellation means the same as the signal: a request, never an end.
@@ -169,6 +169,20 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
       requestedBy: 'engine',
     });
   });
+}
+
+function decisionOf(message: contract.OperatorMessage): OperatorDecision | null {
+  switch (message.decision) {
+    case 'found':
+      return typeof message.remoteId === 'string' && message.remoteId !== ''
+        ? { kind: 'found', remoteId: message.remoteId }
+        : null;
+    case 'neverCreated':
+    case 'close':
+      return { kind: message.decision };
+    default:
+      return null;
+  }
 }
 
 /** Identity and size only: a refusal here leaves no event; the schema is checked by the answer step. */

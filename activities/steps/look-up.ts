@@ -21,7 +21,8 @@ export async function lookUp(input: LookUpInput, ports: Ports, attempt: Attempt)
   const waitMs = (input.notBeforeAt ?? 0) - ports.clock.nowMs();
   if (waitMs > 0) throw new StepRetry('NotReady', 'the next look-up is not due yet', waitMs);
 
-  const finding = await findSubmission(row, ports);
+  const finding =
+    input.given === null ? await findSubmission(row, ports) : await adopt(row, input.given, ports);
   if (finding.kind === 'found') {
     await attempt.seam('lookUp:after-found');
     const recorded = await ports.receipts.recordReference(
@@ -37,6 +38,12 @@ export async function lookUp(input: LookUpInput, ports: Ports, attempt: Attempt)
     return ended(proved, 'provedAbsent', finding.evidence);
   }
   return ended(row, 'cannotTell', finding.evidence);
+}
+
+/** An operator's find lives in the operation's own session; whether it is really there, the next look says. */
+async function adopt(row: RowSnapshot, remoteId: string, ports: Ports): Promise<LookUp> {
+  const { session } = await ports.receipts.wireState(row.callNodeId);
+  return { kind: 'found', reference: { remoteId, locator: session ?? {} } };
 }
 
 async function findSubmission(row: RowSnapshot, ports: Ports): Promise<LookUp> {

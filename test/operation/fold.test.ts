@@ -246,6 +246,7 @@ describe('an operator’s word', () => {
     expect(verdict).toEqual({ kind: 'folded' });
     expect(record.operator).toEqual({
       decision: 'neverCreated',
+      remoteId: null,
       evidence: `${'e'.repeat(399)}…`,
       decidedBy: 'ops',
     });

@@ -362,7 +362,7 @@ describe('while held', () => {
     });
     expect(byHand.operator?.decidedBy).toBe('ops');
     const evidence = 'standing decision of the configuration: close after 240000 ms';
-    expect(due.operator).toEqual({ decision: 'close', evidence, decidedBy: 'onUnresolved' });
+    expect(due.operator).toEqual({ decision: 'close', remoteId: null, evidence, decidedBy: 'onUnresolved' });
   });
 
   it('has a reference to look at in these tests', () => {

@@ -165,7 +165,7 @@ export class Judge {
         return this.#verdictOnReply(fact.reply, before?.row ?? null, this.#cancelAsked());
       case 'operatorDecided': {
         const isFirst = before?.state === 'UNRESOLVED' && !this.operatorWord() && !this.#standingWord();
-        const counts = isFirst && !(fact.decision.kind === 'neverCreated' && before?.row?.remoteReference);
+        const counts = isFirst && !(fact.decision.kind === 'neverCreated' && isCreated(before?.row));
         return { kind: counts ? 'folded' : 'ignored' };
       }
       default:
@@ -397,4 +397,9 @@ export function isOlder(row: OracleRow, seen: OracleRow): boolean {
     lost('result') ||
     lost('receipt')
   );
+}
+
+/** The far side named the work, or its end: then nobody's word undoes that. */
+function isCreated(row: OracleRow | null | undefined): boolean {
+  return Boolean(row && (row.remoteReference || row.terminalObservation));
 }

@@ -1,7 +1,7 @@
 // Owns a model world for one operation: a remote server, the store's row, and steps performed against both.
 // Must never decide what the core decides; it only answers, as stores and servers do: late, twice, or not at all.
 
-import { buildReceipt, decideEnd, presentedBy } from '../../operation/build-receipt.js';
+import { buildReceipt, decideEnd, presentedBy, operatorWordOf } from '../../operation/build-receipt.js';
 import type { CancelReply, StepFact } from '../../operation/facts.js';
 import type { ObserveStep, Step } from '../../operation/next-step.js';
 import { isUnsettled, mayReject, rulingOnClaim } from '../../operation/policy.js';
@@ -282,7 +282,7 @@ export class World {
   #accept(record: ToolOperation): StepFact {
     const presented = presentedBy(record);
     const isSame = JSON.stringify(presented) === JSON.stringify(presentedBy(this.row));
-    const end = decideEnd(this.row, record.operator);
+    const end = decideEnd(this.row, operatorWordOf(record));
     const accepted = isSame && end !== null && !this.fault(0.15);
     const course = {
       cursor: record.pollCursor,
