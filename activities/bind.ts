@@ -10,6 +10,7 @@ import type { LiveStatus } from '../operation/live-status.js';
 import type { SeamName } from '../operation/names.js';
 import { clip } from '../operation/policy.js';
 import { StoreError } from '../receipts/store.js';
+import { eventsOf, type OperationEvent } from './events.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry, StepStop } from './ports.js';
 import type { AcceptOutcome, StepActivities } from './step-inputs.js';
 import { acceptTerminal } from './steps/accept.js';
@@ -26,7 +27,8 @@ export interface BindOptions {
   readonly seam?: (name: SeamName, callNodeId: string) => Promise<void>;
   /** Brings the pending observation of a run forward, best effort (a reply was just delivered). */
   readonly wakeObserve?: (workflowId: string, runId: string) => Promise<void>;
-  readonly onFault?: (error: unknown, step: string, callNodeId: string) => void;
+  /** Told of every step's end, for logs and metrics; must not throw. */
+  readonly onEvent?: (event: OperationEvent) => void;
 }
 
 /** The activities of `toolOperation`, for any Worker. Steps that may not answer twice are safe to be retried. */
@@ -35,11 +37,24 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
     body: (input: I, ports: Ports, attempt: Attempt) => Promise<StepFact>,
   ) => {
     return (input: I) =>
-      inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing);
+      told(
+        input.callNodeId,
+        options,
+        null,
+        (fact: StepFact) => fact,
+        () => inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing),
+      );
   };
   const deliver = step(deliverAnswer);
   return {
-    open: (input) => asFailure(() => open(input, ports), options, input.callNodeId, ledgerMissing),
+    open: (input) =>
+      told(
+        input.callNodeId,
+        options,
+        null,
+        (fact: StepFact) => fact,
+        () => asFailure(() => open(input, ports), options, input.callNodeId, ledgerMissing),
+      ),
     submit: step(submit),
     lookUp: step(lookUp),
     observe: step(observe),
@@ -53,13 +68,42 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
     sendCancel: step(sendCancel),
     fetchResult: step(fetchResult),
     acceptTerminal: (input) =>
-      inAttempt<AcceptOutcome>(
+      told(
         input.callNodeId,
         options,
-        (attempt) => acceptTerminal(input, ports, attempt),
-        (error) => ({ fact: ledgerMissing(error), inlineResult: null }),
+        input.cancelAskedAt,
+        (outcome: AcceptOutcome) => outcome.fact,
+        () =>
+          inAttempt<AcceptOutcome>(
+            input.callNodeId,
+            options,
+            (attempt) => acceptTerminal(input, ports, attempt),
+            (error) => ({ fact: ledgerMissing(error), inlineResult: null }),
+          ),
       ),
   };
+}
+
+/** Tells of a step that ended with a fact. */
+async function told<T>(
+  callNodeId: string,
+  options: BindOptions,
+  cancelAskedAt: number | null,
+  factOf: (outcome: T) => StepFact,
+  run: () => Promise<T>,
+): Promise<T> {
+  const beganAt = performance.now();
+  const outcome = await run();
+  const durationMs = Math.round(performance.now() - beganAt);
+  for (const event of eventsOf(factOf(outcome), identityOf(callNodeId), durationMs, cancelAskedAt)) {
+    options.onEvent?.(event);
+  }
+  return outcome;
+}
+
+function identityOf(callNodeId: string): { callNodeId: string; step: string; attempt: number } {
+  const { activityType, attempt } = Context.current().info;
+  return { callNodeId, step: activityType, attempt };
 }
 
 function ledgerMissing(error: StoreError): StepFact {
@@ -105,11 +149,21 @@ async function asFailure<T>(
     return await body();
   } catch (error) {
     if (StoreError.isInstance(error) && error.code === 'LedgerMissing') return onLedgerMissing(error);
-    if (!(error instanceof StepRetry || error instanceof StepInterrupted)) {
-      options.onFault?.(error, Context.current().info.activityType, callNodeId);
-    }
+    tellOfError(error, options, callNodeId);
     throw toFailure(error);
   }
+}
+
+function tellOfError(error: unknown, options: BindOptions, callNodeId: string): void {
+  if (error instanceof StepInterrupted) return;
+  const identity = identityOf(callNodeId);
+  if (error instanceof StepRetry) {
+    const { code, message, delayMs } = error;
+    options.onEvent?.({ ...identity, kind: 'stepRetried', code, message, delayMs });
+    return;
+  }
+  const message = clip(error instanceof Error ? error.message : 'unknown fault', LIMITS.failureMessageChars);
+  options.onEvent?.({ ...identity, kind: 'stepFault', message });
 }
 
 /** The one place where a body's end becomes an ApplicationFailure. Messages are short: longer ones lose their type. */

@@ -65,6 +65,8 @@ export interface AcceptInput extends StepInput {
   readonly presented: Presented;
   readonly course: Course;
   readonly operator: OperatorWord | null;
+  /** When a cancel was asked for; null = never. For the receipt's reader and the metrics. */
+  readonly cancelAskedAt: number | null;
 }
 
 /** `accept` also carries the result home, where it is small enough to ride in the run's result. */

@@ -17,6 +17,7 @@ import type { ToolOperationInput } from '../workflows/contract.js';
 import { describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
 import { type OperationResult, type ResultReader, ToolOperationHandle } from './handle.js';
+import { type ListOptions, listOperations, type OperationSummary } from './list-operations.js';
 import { checkSearchAttributes, type SearchAttributesCheck } from './search-attributes.js';
 
 export interface ToolOperationClientOptions {
@@ -104,6 +105,11 @@ export class ToolOperationClient {
   /** The handle of an operation by its name. Checks nothing; the first call on it does. */
   getHandle(callNodeId: string): ToolOperationHandle {
     return this.#handle(callNodeId);
+  }
+
+  /** Operations as the engine's visibility lists them, the newest first; it may lag by a second. */
+  list(options: ListOptions = {}): AsyncIterable<OperationSummary> {
+    return listOperations(this.#client, options);
   }
 
   /** `start`, then `result`. @throws as both do */

@@ -9,6 +9,7 @@ export {
   type ResultReader,
   ToolOperationHandle,
 } from './handle.js';
+export type { ListOptions, OperationSummary } from './list-operations.js';
 export type { OperationView, PendingInput, ViewResult } from './view.js';
 export type { Receipt } from '../operation/receipt.js';
 export { workflowIdOf } from '../operation/names.js';

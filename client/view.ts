@@ -42,6 +42,8 @@ export interface OperationView {
   readonly reason: string | null;
   /** Evidence while UNRESOLVED. */
   readonly evidence: string | null;
+  /** Since when it is held; null where it is not, or where no worker tells. */
+  readonly heldSince: number | null;
   /** An operator has spoken; the end is being written. */
   readonly decidedByOperator: boolean;
   readonly pendingInput: readonly PendingInput[];
@@ -81,6 +83,7 @@ export function viewOfRecord(
     failureKind: receipt?.failureKind ?? null,
     reason: reasonOf(record),
     evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
+    heldSince: record.hold?.sinceAt ?? record.ledgerBehind?.at ?? null,
     decidedByOperator: record.operator !== null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
       round.question
@@ -141,6 +144,7 @@ export function emptyView(run: RunIdentity, state: OperationState): OperationVie
     failureKind: null,
     reason: null,
     evidence: null,
+    heldSince: null,
     decidedByOperator: false,
     pendingInput: [],
     cancelRequested: false,

@@ -137,13 +137,13 @@ function foldOutcome(
 
 function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOperation {
   if (!seen) return record;
-  const { remoteStatus, statusMessage, expiresAt, nextPollNotBeforeAt } = seen;
+  const { remoteStatus, statusMessage, expiresAt, lastIntervalMs, nextPollNotBeforeAt } = seen;
   return {
     ...record,
     remoteStatus,
     statusMessage,
     expiresAt,
-    pollCursor: { ...record.pollCursor, nextPollNotBeforeAt },
+    pollCursor: { ...record.pollCursor, lastIntervalMs, nextPollNotBeforeAt },
   };
 }
 

@@ -17,6 +17,7 @@ export interface FirstSight {
   readonly remoteStatus: string;
   readonly statusMessage: string | null;
   readonly expiresAt: number | null;
+  readonly lastIntervalMs: number;
   readonly nextPollNotBeforeAt: number;
 }
 

@@ -9,18 +9,20 @@ import { Kysely } from 'kysely';
 import type { Receipt } from '../operation/receipt.js';
 import type { Question, RowSnapshot } from '../operation/row.js';
 import { KyselyReceiptStore, readInOne } from './kysely-store.js';
-import { migrate, requireCurrent } from './migrations.js';
+import { migrate, requireCurrent, STORE_VERSION } from './migrations.js';
 import { readSnapshot } from './row-snapshot.js';
 import type { Db, StoreTables } from './schema.js';
 import {
   connectToRead,
   connectToWrite,
+  damageIn,
   ImmediateSqliteDialect,
   SQLITE_SPELLING,
   sqliteCodeOf,
 } from './sqlite-dialect.js';
 import {
   findCallNodeIds,
+  listOperations,
   readEvidence,
   readQuestions,
   readReady,
@@ -30,6 +32,7 @@ import {
   type Evidence,
   type ReadyRow,
   type Reconciliation,
+  type StoredOperation,
 } from './store-reads.js';
 import { StoreError, type ReceiptStore } from './store.js';
 
@@ -69,9 +72,20 @@ export interface ReceiptsReader {
   readEvidence(callNodeId: string): Promise<readonly Evidence[]>;
   readReady(callNodeId: string): Promise<ReadyRow | null>;
   readReconciliation(callNodeId: string): Promise<Reconciliation | null>;
-  /** Operations by task id, operation name or submission key. */
-  find(remoteIdOrKey: string): Promise<readonly string[]>;
+  /** Operations by task id, operation name or submission key; `by` narrows it to one of them. */
+  find(remoteIdOrKey: string, by?: 'remoteId' | 'submissionKey'): Promise<readonly string[]>;
+  /** The newest first; ended ones have an outcome. */
+  list(options?: { readonly includeEnded?: boolean }): Promise<readonly StoredOperation[]>;
+  /** Reads the whole file: for a doctor, not for a watch. */
+  check(): Promise<StoreCheck>;
   close(): Promise<void>;
+}
+
+export interface StoreCheck {
+  /** The version of its tables. */
+  readonly version: number;
+  /** What is damaged, in the database's own words; empty where nothing is. */
+  readonly damage: readonly string[];
 }
 
 /**
@@ -97,7 +111,9 @@ export async function openReceiptsReader(file: string): Promise<ReceiptsReader> 
       readEvidence: (callNodeId) => readEvidence(db, callNodeId),
       readReady: (callNodeId) => readReady(db, callNodeId),
       readReconciliation: (callNodeId) => readReconciliation(db, callNodeId),
-      find: (remoteIdOrKey) => findCallNodeIds(db, remoteIdOrKey),
+      find: (remoteIdOrKey, by) => findCallNodeIds(db, remoteIdOrKey, by),
+      list: (options) => listOperations(db, options?.includeEnded ?? false),
+      check: async () => ({ version: STORE_VERSION, damage: damageIn(connection) }),
       close: () => db.destroy(),
     };
   });

@@ -52,6 +52,12 @@ export function connectToRead(file: string): Sqlite.Database {
   return new Sqlite(file, { readonly: true, fileMustExist: true, timeout: BUSY_WAIT_MS });
 }
 
+/** What SQLite's own check of the whole file finds; empty where it is sound. */
+export function damageIn(connection: Sqlite.Database): readonly string[] {
+  const found = connection.pragma('integrity_check(20)') as readonly { readonly integrity_check: string }[];
+  return found.map((row) => row.integrity_check).filter((word) => word !== 'ok');
+}
+
 /** The code of an error raised by SQLite, e.g. `SQLITE_NOTADB`; null for any other error. */
 export function sqliteCodeOf(error: unknown): string | null {
   return error instanceof Sqlite.SqliteError ? error.code : null;

@@ -132,13 +132,49 @@ export async function readReconciliation(db: Db, callNodeId: string): Promise<Re
   return row ?? null;
 }
 
-/** The operations that remote work belongs to, by task id, operation name or submission key. */
-export async function findCallNodeIds(db: Db, remoteIdOrKey: string): Promise<readonly string[]> {
+/** The operations that remote work belongs to, by task id, operation name or submission key; `by` narrows it to one. */
+export async function findCallNodeIds(
+  db: Db,
+  remoteIdOrKey: string,
+  by: 'remoteId' | 'submissionKey' | null = null,
+): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('operation')
     .select('call_node_id')
-    .where((eb) => eb.or([eb('remote_id', '=', remoteIdOrKey), eb('submission_key', '=', remoteIdOrKey)]))
+    .where((eb) =>
+      eb.or([
+        ...(by === 'submissionKey' ? [] : [eb('remote_id', '=', remoteIdOrKey)]),
+        ...(by === 'remoteId' ? [] : [eb('submission_key', '=', remoteIdOrKey)]),
+      ]),
+    )
     .orderBy('created_at')
     .execute();
   return rows.map((row) => row.call_node_id);
+}
+
+/** One operation in a list; `outcome` and `endedAt` are null while it has no receipt. Times are epoch ms. */
+export interface StoredOperation {
+  readonly callNodeId: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly createdAt: number;
+  readonly outcome: Outcome | null;
+  readonly endedAt: number | null;
+}
+
+/** The newest first. What is held or being cancelled only the run knows: the row has no state. */
+export async function listOperations(db: Db, includeEnded: boolean): Promise<readonly StoredOperation[]> {
+  const all = db
+    .selectFrom('operation')
+    .leftJoin('ready_outbox', 'ready_outbox.call_node_id', 'operation.call_node_id')
+    .select([
+      'operation.call_node_id as callNodeId',
+      'operation.server as server',
+      'operation.tool as tool',
+      'operation.created_at as createdAt',
+      'ready_outbox.outcome as outcome',
+      'ready_outbox.created_at as endedAt',
+    ])
+    .orderBy('operation.created_at', 'desc');
+  return includeEnded ? all.execute() : all.where('ready_outbox.outcome', 'is', null).execute();
 }

@@ -11,6 +11,7 @@ import {
 } from '@temporalio/worker';
 import { createStepActivities } from '../activities/bind.js';
 import { createCallActivities } from '../activities/calls.js';
+import type { OperationEvent } from '../activities/events.js';
 import type { Ports } from '../activities/ports.js';
 import type { StepActivities } from '../activities/step-inputs.js';
 import { LIMITS } from '../operation/limits.js';
@@ -20,6 +21,7 @@ import { createProtocolRegistry } from '../protocols/registry.js';
 import type { ReceiptStore } from '../receipts/store.js';
 import { workflowBundle } from './bundle.js';
 import { callPorts } from './call-ports.js';
+import { observedRegistry } from './observed-registry.js';
 import { limitPollRate } from './poll-rate.js';
 import { serverDirectory } from './server-directory.js';
 import type { ToolServersConfig } from './tool-servers.js';
@@ -41,6 +43,8 @@ export interface ToolOperationWorkerOptions {
   readonly maxCachedWorkflows?: number;
   readonly maxConcurrentSteps?: number;
   readonly maxConcurrentPolls?: number;
+  /** Told of every step and every exchange, for structured logs and metrics; must not throw. */
+  readonly onEvent?: (event: OperationEvent) => void;
   /** Called with warnings and with faults of step bodies; default: standard error. */
   readonly log?: (message: string) => void;
   /** Called at named crash windows; tests kill the process there. */
@@ -57,14 +61,20 @@ export interface ToolOperationWorker {
 export function createToolOperationActivities(
   options: Pick<
     ToolOperationWorkerOptions,
-    'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'seam'
+    'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'onEvent' | 'seam'
   >,
 ): StepActivities {
   const namespace = options.namespace ?? 'default';
   const log = options.log ?? ((message: string) => console.error(message));
+  const tell = (event: OperationEvent): void => {
+    if (event.kind === 'stepFault') {
+      log(`step ${event.step} of ${event.callNodeId} will be tried again: ${event.message}`);
+    }
+    options.onEvent?.(event);
+  };
   const ports: Ports = {
     receipts: options.store,
-    protocols: createProtocolRegistry(),
+    protocols: observedRegistry(createProtocolRegistry(), tell),
     servers: serverDirectory(options.servers),
     clock: { nowMs: () => Date.now() },
     random: Math.random,
@@ -74,11 +84,7 @@ export function createToolOperationActivities(
   };
   return createStepActivities(ports, {
     ...(options.seam ? { seam: options.seam } : {}),
-    onFault: (error, step, callNodeId) => {
-      log(
-        `step ${step} of ${callNodeId} will be tried again: ${error instanceof Error ? error.message : 'fault'}`,
-      );
-    },
+    onEvent: tell,
     wakeObserve: (workflowId, runId) => wakeObserve(options.connection, namespace, workflowId, runId),
   });
 }

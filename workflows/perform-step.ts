@@ -108,5 +108,6 @@ function performAccept(record: ToolOperation): Promise<AcceptOutcome> {
       reason: record.hold?.reason ?? record.cancelAsked?.reason ?? null,
     },
     operator: operatorWordOf(record),
+    cancelAskedAt: record.cancelAsked?.at ?? null,
   });
 }

@@ -227,13 +227,15 @@ async function recordSubmission(
 
 /** The first look follows the server's hint, not the reply at once. */
 function firstSightOf(seen: Observation, at: number, ports: Ports): FirstSight {
-  const gapMs = pollGapMs(clampIntervalMs(seen.intervalMs), null, ports.random());
+  const lastIntervalMs = clampIntervalMs(seen.intervalMs);
+  const gapMs = pollGapMs(lastIntervalMs, null, ports.random());
   const statusMessage =
     seen.statusMessage === null ? null : clip(seen.statusMessage, LIMITS.statusMessageChars);
   return {
     remoteStatus: clip(seen.remoteStatus, LIMITS.statusMessageChars),
     statusMessage,
     expiresAt: seen.expiresAt,
+    lastIntervalMs,
     nextPollNotBeforeAt: at + gapMs,
   };
 }

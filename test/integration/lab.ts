@@ -24,6 +24,7 @@ export interface Lab {
   readonly wire: PassThrough;
   readonly storeFile: string;
   readonly taskQueue: string;
+  readonly configFile: string;
   /** What the client told operators. */
   readonly advice: readonly string[];
   startWorker(options?: { killAt?: SeamName }): Promise<WorkerChild>;
@@ -97,6 +98,7 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
     wire,
     storeFile,
     taskQueue,
+    configFile,
     advice,
     async startWorker(options = {}) {
       const killAt = options.killAt && { seam: options.killAt, mark: markOf(dir, options.killAt) };

@@ -278,11 +278,16 @@ describe('a submission', () => {
       remoteStatus: 'working',
       statusMessage: 'queued',
       expiresAt: AT + 9,
+      lastIntervalMs: 5,
       nextPollNotBeforeAt: AT + 5,
     };
     const record = fold(recordIn('SUBMITTING'), { kind: 'submitted', at: AT, row: ROWS.WORKING, seen });
     expect(record).toMatchObject({ remoteStatus: 'working', statusMessage: 'queued', expiresAt: AT + 9 });
-    expect(record.pollCursor).toEqual({ ...recordIn('SUBMITTING').pollCursor, nextPollNotBeforeAt: AT + 5 });
+    expect(record.pollCursor).toEqual({
+      ...recordIn('SUBMITTING').pollCursor,
+      lastIntervalMs: 5,
+      nextPollNotBeforeAt: AT + 5,
+    });
     const unseen = fold(recordIn('SUBMITTING'), { kind: 'submitted', at: AT, row: ROWS.WORKING });
     expect(unseen).toMatchObject({ remoteStatus: null, expiresAt: null });
   });
