@@ -29,6 +29,7 @@ export interface SubmitInput extends StepInput {
 
 export interface LookUpInput extends StepInput {
   readonly notBeforeAt: number | null;
+  readonly deadlineAt: number | null;
   /** The remote id an operator found, or null. */
   readonly given: string | null;
 }
@@ -53,7 +54,6 @@ export interface AnswerInput extends StepInput {
 
 export interface CancelInput extends StepInput {
   readonly reason: string;
-  readonly fromGeneration: number;
 }
 
 export interface FetchInput extends StepInput {

@@ -5,6 +5,7 @@ import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { NativeConnection, Runtime } from '@temporalio/worker';
 import { openSqliteStore } from '../receipts/open-store.js';
 import { createToolOperationWorker } from '../worker/index.js';
+import type { Budgets } from '../worker/server-directory.js';
 import { loadToolServers } from '../worker/tool-servers.js';
 
 /** Handed over as JSON in the first argument. */
@@ -14,6 +15,8 @@ export interface WorkerProcessOptions {
   readonly taskQueue: string;
   readonly storeFile: string;
   readonly configFile: string;
+  /** Tests only: budgets of new operations (ms). */
+  readonly budgets?: Budgets;
   /** Tests only: SIGKILL at this seam, once; `mark` is the file that says it happened. */
   readonly killAt?: { readonly seam: string; readonly mark: string };
   /** Tests only: appends each seam passed to this file. */
@@ -34,6 +37,7 @@ const worker = await createToolOperationWorker({
   servers: await loadToolServers(options.configFile, process.env),
   store,
   shutdownGraceMs: 5_000,
+  ...(options.budgets ? { budgets: options.budgets } : {}),
   seam: passSeam,
 });
 process.on('SIGTERM', () => worker.shutdown());

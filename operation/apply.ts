@@ -119,7 +119,7 @@ function foldOutcome(
     case 'opened':
       return record;
     case 'submitted':
-      return paceResend(foldFirstSight(record, fact.seen ?? null), fact.at);
+      return paceResend(foldFirstSight(record, fact.seen ?? null), fact);
     case 'lookedUp':
       return foldLookUp(record, fact);
     case 'observed':
@@ -148,10 +148,16 @@ function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOpe
 }
 
 /** Sending again is a look-up, and look-ups are spaced: a server that answers 5xx at once must not be hammered. */
-function paceResend(record: ToolOperation, at: number): ToolOperation {
+function paceResend(record: ToolOperation, fact: Extract<StepFact, { kind: 'submitted' }>): ToolOperation {
   if (unsettledLegs(record.submissionLegs).length === 0 || record.submissionPolicy === 'session-list')
     return record;
-  return spaceLookUps(record, at);
+  const spaced = spaceLookUps(record, fact.at);
+  return { ...spaced, nextLookUpAt: later(spaced.nextLookUpAt, fact.notBeforeAt) };
+}
+
+/** Our own spacing, or the server's Retry-After where that is longer. */
+function later(dueAt: number | null, notBeforeAt: number | undefined): number | null {
+  return notBeforeAt === undefined ? dueAt : Math.max(dueAt ?? 0, notBeforeAt);
 }
 
 function spaceLookUps(record: ToolOperation, at: number): ToolOperation {
@@ -179,6 +185,7 @@ function foldObservation(
         ? record.statusMessage
         : clip(fact.statusMessage, LIMITS.statusMessageChars),
     expiresAt: fact.expiresAt ?? record.expiresAt,
+    nextFetchAt: later(record.nextFetchAt, fact.notBeforeAt),
     sessionsRenewed: record.sessionsRenewed + renewed,
   };
   switch (fact.finding) {
@@ -226,7 +233,7 @@ function foldCancel(record: ToolOperation, fact: Extract<StepFact, { kind: 'canc
   // An acknowledged cancel is cooperative: asking again adds nothing, the state decides.
   if (fact.reply === 'acknowledged') return { ...sent, nextCancelAt: null, settleDeadlineAt };
   const gapMs = backOffMs(LIMITS.cancelResendMs, LIMITS.cancelResendCeilingMs, cancelSends);
-  return { ...sent, nextCancelAt: fact.at + gapMs, settleDeadlineAt };
+  return { ...sent, nextCancelAt: later(fact.at + gapMs, fact.notBeforeAt), settleDeadlineAt };
 }
 
 function settleBudgetMs(record: ToolOperation): number {

@@ -57,7 +57,10 @@ export interface ReplyMail {
   readonly content: JsonValue;
 }
 
-/** Outcomes of our own steps. All carry the row as the store holds it. */
+/**
+ * Outcomes of our own steps. All carry the row as the store holds it; `notBeforeAt` is the server's Retry-After: the same
+ * is not asked again before it.
+ */
 export type StepFact =
   | { readonly kind: 'opened'; readonly at: number; readonly row: RowSnapshot }
   | {
@@ -66,6 +69,7 @@ export type StepFact =
       readonly row: RowSnapshot;
       /** What the reply itself said of the work; absent where another attempt had it. */
       readonly seen?: FirstSight;
+      readonly notBeforeAt?: number;
     }
   | {
       readonly kind: 'lookedUp';
@@ -84,6 +88,7 @@ export type StepFact =
       readonly statusMessage: string | null;
       readonly expiresAt: number | null;
       readonly evidence: string | null;
+      readonly notBeforeAt?: number;
     }
   | {
       readonly kind: 'answered';
@@ -97,6 +102,7 @@ export type StepFact =
       readonly at: number;
       readonly row: RowSnapshot;
       readonly reply: CancelReply;
+      readonly notBeforeAt?: number;
     }
   | {
       readonly kind: 'resultFetched';

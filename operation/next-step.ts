@@ -23,7 +23,13 @@ export type Step =
   | { readonly kind: 'open' }
   | { readonly kind: 'submit'; readonly deadlineAt: number; readonly notBeforeAt: number | null }
   /** `given`: an operator named the work; it is recorded, and the next look verifies it. */
-  | { readonly kind: 'lookUp'; readonly notBeforeAt: number | null; readonly given?: string }
+  | {
+      readonly kind: 'lookUp';
+      readonly notBeforeAt: number | null;
+      /** Absolute: past it the step ends without having seen anything. */
+      readonly deadlineAt: number | null;
+      readonly given?: string;
+    }
   | ObserveStep
   | { readonly kind: 'answer'; readonly reply: ReplyMail }
   | { readonly kind: 'cancel'; readonly reason: string }
@@ -87,7 +93,7 @@ function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
         notBeforeAt: record.nextLookUpAt,
       };
     default:
-      return { kind: 'lookUp', notBeforeAt: record.nextLookUpAt };
+      return { kind: 'lookUp', notBeforeAt: record.nextLookUpAt, deadlineAt: record.lookUpDeadlineAt };
   }
 }
 
@@ -127,7 +133,7 @@ function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
 
 function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
   if (record.operator?.remoteId != null)
-    return { kind: 'lookUp', notBeforeAt: null, given: record.operator.remoteId };
+    return { kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given: record.operator.remoteId };
   if (record.operator) return { kind: 'accept' };
   const recheckAt = record.hold?.nextRecheckAt ?? null;
   if (recheckAt !== null && nowMs >= recheckAt && record.remoteReference) {

@@ -2,20 +2,31 @@
 // Must never hand out a server that is not configured.
 
 import type { ServerDirectory } from '../activities/ports.js';
+import type { OperationPolicy } from '../operation/row.js';
 import { policyOf, type ToolServersConfig } from './tool-servers.js';
 
-export function serverDirectory(config: ToolServersConfig): ServerDirectory {
+/** Budgets of every new operation (ms), instead of those in operation/limits.ts. */
+export type Budgets = Partial<
+  Pick<
+    OperationPolicy,
+    'submitBudgetMs' | 'lookUpBudgetMs' | 'settleBudgetMs' | 'fetchBudgetMs' | 'inputBudgetMs'
+  >
+>;
+
+export function serverDirectory(config: ToolServersConfig, budgets: Budgets = {}): ServerDirectory {
   return {
     find: (name) => {
       const configured = config.servers.get(name);
       return configured && configured.unavailable === null ? configured.server : null;
     },
     unavailable: (name) => config.servers.get(name)?.unavailable ?? null,
-    policyOf: (name, tool, overrides) =>
-      policyOf(
+    policyOf: (name, tool, overrides) => ({
+      ...policyOf(
         config.servers.get(name),
         tool,
         overrides.waitBudgetMs === null ? {} : { waitBudgetMs: overrides.waitBudgetMs },
       ),
+      ...budgets,
+    }),
   };
 }

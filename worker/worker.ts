@@ -23,7 +23,7 @@ import { workflowBundle } from './bundle.js';
 import { callPorts } from './call-ports.js';
 import { observedRegistry } from './observed-registry.js';
 import { limitPollRate } from './poll-rate.js';
-import { serverDirectory } from './server-directory.js';
+import { type Budgets, serverDirectory } from './server-directory.js';
 import type { ToolServersConfig } from './tool-servers.js';
 
 export interface ToolOperationWorkerOptions {
@@ -38,6 +38,8 @@ export interface ToolOperationWorkerOptions {
   readonly store: ReceiptStore;
   readonly dataConverter?: DataConverter;
   readonly interceptors?: WorkerInterceptors;
+  /** Budgets of new operations (ms); default: operation/limits.ts. Running ones keep theirs. */
+  readonly budgets?: Budgets;
   /** ms that a running step may take after shutdown was asked; default 30,000. */
   readonly shutdownGraceMs?: number;
   readonly maxCachedWorkflows?: number;
@@ -61,7 +63,7 @@ export interface ToolOperationWorker {
 export function createToolOperationActivities(
   options: Pick<
     ToolOperationWorkerOptions,
-    'connection' | 'namespace' | 'servers' | 'store' | 'log' | 'onEvent' | 'seam'
+    'connection' | 'namespace' | 'servers' | 'store' | 'budgets' | 'log' | 'onEvent' | 'seam'
   >,
 ): StepActivities {
   const namespace = options.namespace ?? 'default';
@@ -75,7 +77,7 @@ export function createToolOperationActivities(
   const ports: Ports = {
     receipts: options.store,
     protocols: observedRegistry(createProtocolRegistry(), tell),
-    servers: serverDirectory(options.servers),
+    servers: serverDirectory(options.servers, options.budgets),
     clock: { nowMs: () => Date.now() },
     random: Math.random,
     newToken: randomUUID,

@@ -61,7 +61,12 @@ function performFact(
     case 'submit':
       return activities.submit({ ...fence, deadlineAt: step.deadlineAt, notBeforeAt: step.notBeforeAt });
     case 'lookUp':
-      return activities.lookUp({ ...fence, notBeforeAt: step.notBeforeAt, given: step.given ?? null });
+      return activities.lookUp({
+        ...fence,
+        notBeforeAt: step.notBeforeAt,
+        deadlineAt: step.deadlineAt,
+        given: step.given ?? null,
+      });
     case 'observe':
     case 'askHuman':
       return activities.observe({ ...fence, ...observeInput(step, record) });
@@ -71,7 +76,6 @@ function performFact(
       return activities.sendCancel({
         ...fence,
         reason: step.reason,
-        fromGeneration: record.cancelGeneration,
       });
     case 'fetchResult':
       return activities.fetchResult({

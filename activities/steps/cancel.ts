@@ -8,6 +8,7 @@ import type { CancelDelivery, RowSnapshot } from '../../operation/row.js';
 import { type CancelAnswer, WireFault } from '../../protocols/adapter.js';
 import type { Attempt, Ports } from '../ports.js';
 import type { CancelInput } from '../step-inputs.js';
+import { notBefore } from './not-before.js';
 import { reachOf } from './reach.js';
 
 const DELIVERY: Readonly<Record<CancelAnswer | 'lost', CancelDelivery>> = {
@@ -20,32 +21,37 @@ const DELIVERY: Readonly<Record<CancelAnswer | 'lost', CancelDelivery>> = {
 
 export async function sendCancel(input: CancelInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
   const row = await ports.receipts.begin(input);
-  const ended = (settled: RowSnapshot, reply: CancelReply): StepFact => ({
-    kind: 'cancelSent',
-    at: ports.clock.nowMs(),
-    row: settled,
-    reply,
-  });
+  const ended = (settled: RowSnapshot, reply: CancelReply, retryAfterMs: number | null = null): StepFact => {
+    const at = ports.clock.nowMs();
+    return { kind: 'cancelSent', at, row: settled, reply, ...notBefore(at, retryAfterMs) };
+  };
   if (row.receipt || row.terminalObservation) return ended(row, 'neverSent');
   const reason = clip(input.reason, LIMITS.reasonChars);
-  const raised = await ports.receipts.raiseCancel(input, input.fromGeneration, reason);
+  // One request is one generation, however often its message has to be sent again.
+  const raised = await ports.receipts.raiseCancel(input, 0, reason);
   await attempt.seam('cancel:after-raise');
   // Nothing was sent: the raised generation bars every later claim, and that is the whole cancel.
   if (!raised.remoteReference) return ended(raised, 'neverSent');
-  const answer = await askServer(raised, ports, attempt);
+  const { answer, retryAfterMs } = await askServer(raised, ports, attempt);
   const delivered = await recordAnswer(raised, answer, ports);
   await attempt.seam('cancel:after-commit');
-  return ended(delivered, answer);
+  return ended(delivered, answer, retryAfterMs);
 }
 
-async function askServer(row: RowSnapshot, ports: Ports, attempt: Attempt): Promise<CancelAnswer | 'lost'> {
+async function askServer(
+  row: RowSnapshot,
+  ports: Ports,
+  attempt: Attempt,
+): Promise<{ answer: CancelAnswer | 'lost'; retryAfterMs: number | null }> {
   const reach = reachOf(ports, row);
+  const afterSend = (): Promise<void> => attempt.seam('cancel:after-send');
   try {
-    return await reach.adapter.cancel(reach.server, reach.reference, () => attempt.seam('cancel:after-send'));
+    const answer = await reach.adapter.cancel(reach.server, reach.reference, afterSend);
+    return { answer, retryAfterMs: null };
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     // Lost, not found, session gone: the state decides; the next look says which.
-    return 'lost';
+    return { answer: 'lost', retryAfterMs: error.retryAfterMs };
   }
 }
 

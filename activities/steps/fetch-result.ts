@@ -64,7 +64,7 @@ export async function recordEnd(
   row: RowSnapshot,
   reach: Reach,
   seen: Observation,
-): Promise<RowSnapshot> {
+): Promise<{ row: RowSnapshot; retryAfterMs: number | null }> {
   const { ports, attempt } = look;
   const remoteStatus = seen.meaning as TerminalObservation['remoteStatus'];
   const observation: TerminalObservation = {
@@ -75,13 +75,14 @@ export async function recordEnd(
     evidence: 'status',
   };
   const recorded = await ports.receipts.recordTerminal(row.callNodeId, observation, null);
-  if (remoteStatus === 'cancelled') return recorded;
+  if (remoteStatus === 'cancelled') return { row: recorded, retryAfterMs: null };
   try {
     const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
     await attempt.seam('observe:result-fetched');
-    if (fetched.kind === 'result') return await storeResult(recorded, fetched, ports);
+    const row = fetched.kind === 'result' ? await storeResult(recorded, fetched, ports) : recorded;
+    return { row, retryAfterMs: null };
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
+    return { row: recorded, retryAfterMs: error.retryAfterMs };
   }
-  return recorded;
 }

@@ -18,11 +18,14 @@ export async function lookUp(input: LookUpInput, ports: Ports, attempt: Attempt)
     evidence: string | null,
   ): StepFact => ({ kind: 'lookedUp', at: ports.clock.nowMs(), row: settled, finding, evidence });
   if (row.remoteReference || row.terminalObservation || row.receipt) return ended(row, 'found', null);
-  const waitMs = (input.notBeforeAt ?? 0) - ports.clock.nowMs();
+  const deadlineAt = input.deadlineAt ?? Number.POSITIVE_INFINITY;
+  const waitMs = Math.min(input.notBeforeAt ?? 0, deadlineAt) - ports.clock.nowMs();
   if (waitMs > 0) throw new StepRetry('NotReady', 'the next look-up is not due yet', waitMs);
 
   const finding =
-    input.given === null ? await findSubmission(row, ports) : await adopt(row, input.given, ports);
+    input.given === null
+      ? await findSubmission(row, deadlineAt, ports)
+      : await adopt(row, input.given, ports);
   if (finding.kind === 'found') {
     await attempt.seam('lookUp:after-found');
     const recorded = await ports.receipts.recordReference(
@@ -46,7 +49,7 @@ async function adopt(row: RowSnapshot, remoteId: string, ports: Ports): Promise<
   return { kind: 'found', reference: { remoteId, locator: session ?? {} } };
 }
 
-async function findSubmission(row: RowSnapshot, ports: Ports): Promise<LookUp> {
+async function findSubmission(row: RowSnapshot, deadlineAt: number, ports: Ports): Promise<LookUp> {
   const wire = await ports.receipts.wireState(row.callNodeId);
   const adapter = ports.protocols.adapter(row.adapter ?? 'synchronous');
   const call = {
@@ -62,8 +65,12 @@ async function findSubmission(row: RowSnapshot, ports: Ports): Promise<LookUp> {
     return await adapter.findBySubmission(call, wire.session ?? {}, row.legs[0]?.claimedAt ?? row.createdAt);
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    if (error.kind === 'Transient' || error.kind === 'NotSent') {
-      throw new StepRetry('NotReady', error.message, Math.max(error.retryAfterMs ?? 0, LIMITS.lookUpGapMs));
+    const leftMs = deadlineAt - ports.clock.nowMs();
+    const isPassing = error.kind === 'Transient' || error.kind === 'NotSent';
+    // Past the deadline the step must end: only a fact lets the core hold the operation.
+    if (isPassing && leftMs > 0) {
+      const delayMs = Math.max(error.retryAfterMs ?? 0, LIMITS.lookUpGapMs);
+      throw new StepRetry('NotReady', error.message, Math.min(delayMs, leftMs));
     }
     return { kind: 'cannotTell', evidence: `${error.kind}: ${error.message}` };
   }

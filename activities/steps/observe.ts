@@ -18,6 +18,7 @@ import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import { recordEnd } from './fetch-result.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
+import { notBefore } from './not-before.js';
 import { type Reach, reachOf } from './reach.js';
 
 export async function observe(input: ObserveInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
@@ -100,8 +101,11 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
   switch (seen.meaning) {
     case 'completed':
     case 'failed':
-    case 'cancelled':
-      return outcome(look, await recordEnd(look, row, reach, seen), 'terminal', null);
+    case 'cancelled': {
+      const end = await recordEnd(look, row, reach, seen);
+      const fact = outcome(look, end.row, 'terminal', null);
+      return { ...fact, ...notBefore(fact.at, end.retryAfterMs) };
+    }
     case 'inputRequired': {
       const asked = await lookAtQuestions(look, row, reach);
       const isNew = openRounds(asked.rounds).some(

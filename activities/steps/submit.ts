@@ -8,12 +8,10 @@ import {
   backOffMs,
   clampIntervalMs,
   clip,
-  decideSubmissionPolicy,
   pollGapMs,
 } from '../../operation/policy.js';
-import type { Rejection, RowSnapshot } from '../../operation/row.js';
+import type { RowSnapshot } from '../../operation/row.js';
 import {
-  type Negotiated,
   type Observation,
   type Submission,
   type ToolAdapter,
@@ -23,6 +21,8 @@ import {
 import type { Fence } from '../../receipts/store.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
+import { negotiateOnce, type Ready } from './negotiate-once.js';
+import { notBefore } from './not-before.js';
 import { serverOf } from './reach.js';
 import { terminalFromReply } from './results.js';
 
@@ -43,7 +43,7 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
   if (waitMs > 0) throw new StepRetry('NotReady', 'sending again is not due yet', waitMs);
   try {
     const ready = await negotiateOnce(input, row, ports);
-    if (isSettled(ready)) return ended(ready);
+    if (isSettled(ready.row)) return ended(ready.row);
     if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
     const sent = await sendOnClaim(input, ready, ports, attempt);
     return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
@@ -73,81 +73,15 @@ async function retryUnsent(
   return ports.receipts.recordRejection(input, { code: 'submit-deadline', message });
 }
 
-/** Adapter, descriptor and session are pinned before the claim; a further leg stays in them. */
-async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<RowSnapshot> {
-  if (row.adapter && row.legs.some((leg) => leg.outcome !== 'notSent')) return row;
-  const server = serverOf(ports, row);
-  const negotiation = await ports.protocols.negotiate(server, row.tool);
-  if (negotiation.kind === 'unknownTool') {
-    return ports.receipts.recordRejection(input, { code: 'unknown-tool', message: negotiation.message });
-  }
-  if (negotiation.kind === 'unsupported') {
-    return ports.receipts.recordRejection(input, {
-      code: 'unsupported-protocol',
-      message: negotiation.message,
-    });
-  }
-  const { negotiated } = negotiation;
-  const { argumentsJson } = await ports.receipts.wireState(row.callNodeId);
-  const objection = objectionTo(negotiated, row, JSON.parse(argumentsJson) as JsonObject, ports);
-  if (objection) return ports.receipts.recordRejection(input, objection);
-  return ports.receipts.recordNegotiation(input, {
-    adapter: negotiated.adapter,
-    submissionPolicy: submissionPolicyFor(negotiated, server, row),
-    toolVersion: negotiated.toolVersion,
-    descriptorDigest: negotiated.descriptorDigest,
-    outputSchema: negotiated.outputSchema,
-    session: negotiated.session,
-  });
-}
-
-function submissionPolicyFor(negotiated: Negotiated, server: ToolServer, row: RowSnapshot) {
-  return decideSubmissionPolicy({
-    configured: row.policy.submissionPolicy,
-    sideEffects: row.policy.sideEffects,
-    trustAnnotations: server.trustAnnotations,
-    readOnly: negotiated.annotations.readOnly,
-    idempotent: negotiated.annotations.idempotent,
-    canList: negotiated.canList,
-  });
-}
-
-/** Proofs, found before any claim, that this call must not be sent. */
-function objectionTo(
-  negotiated: Negotiated,
-  row: RowSnapshot,
-  args: JsonObject,
-  ports: Ports,
-): Rejection | null {
-  const { policy } = row;
-  if (
-    negotiated.adapter === 'synchronous' &&
-    policy.waitBudgetExplicit &&
-    policy.waitBudgetMs > policy.synchronousBoundMs
-  ) {
-    const message =
-      `tool "${row.tool}" runs without tasks and is bounded at ${policy.synchronousBoundMs} ms, ` +
-      `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;
-    return { code: 'LongTaskUnsupported', message };
-  }
-  const keyed =
-    policy.submissionPolicy === 'key-argument' && policy.keyName
-      ? { ...args, [policy.keyName]: row.submissionKey }
-      : args;
-  const miss = ports.checkSchema(negotiated.inputSchema, keyed);
-  return miss
-    ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) }
-    : null;
-}
-
 interface Sent {
   readonly row: RowSnapshot;
   readonly seen?: FirstSight;
+  readonly notBeforeAt?: number;
 }
 
 async function sendOnClaim(
   input: SubmitInput,
-  row: RowSnapshot,
+  { row, session }: Ready,
   ports: Ports,
   attempt: Attempt,
 ): Promise<Sent> {
@@ -172,7 +106,7 @@ async function sendOnClaim(
         keyName: row.policy.keyName,
         synchronousBoundMs: row.policy.synchronousBoundMs,
       },
-      wire.session ?? {},
+      session,
       {
         afterSend: () => attempt.seam('submit:after-send'),
         onProgress: (message) => showProgress(attempt, ports, message),
@@ -184,7 +118,8 @@ async function sendOnClaim(
     return recorded;
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    return { row: await closeFailedLeg(input, claimToken, error, ports) };
+    const closed = await closeFailedLeg(input, claimToken, error, ports);
+    return { row: closed, ...notBefore(ports.clock.nowMs(), error.retryAfterMs) };
   }
 }
 

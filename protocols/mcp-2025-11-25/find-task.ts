@@ -45,7 +45,7 @@ async function listTasks(server: ToolServer, session: McpSession): Promise<reado
     entries = await readPages(channelOf(server, session), 'tasks/list', 'tasks', COUNTS.taskPages);
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    if (error.wireCode === 404 || error.wireCode === -32000) return 'the session is gone';
+    if (error.kind === 'SessionLost') return 'the session is gone';
     throw new WireFault('Transient', error.message, error);
   }
   const tasks = entries.map(taskOf);

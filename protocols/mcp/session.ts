@@ -6,7 +6,7 @@ import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { WireFault, type ToolServer } from '../adapter.js';
 import { McpChannel } from './channel.js';
-import { violation, wireFaultOf } from './faults.js';
+import { isSessionLost, violation, wireFaultOf } from './faults.js';
 import { isObject } from './json-rpc.js';
 import { COUNTS } from './pace.js';
 
@@ -131,7 +131,10 @@ export async function readPages(
   for (let page = 0; page < maxPages; page += 1) {
     const params: JsonObject = cursor === null ? {} : { cursor };
     const outcome = await channel.request(method, params, { timeoutMs: LIMITS.requestTimeoutMs });
-    if (outcome.kind !== 'result') throw wireFaultOf(outcome, method);
+    if (outcome.kind !== 'result') {
+      const fault = wireFaultOf(outcome, method);
+      throw isSessionLost(outcome) ? new WireFault('SessionLost', fault.message, fault) : fault;
+    }
     const value: JsonValue = outcome.value;
     const entriesOfPage = isObject(value) ? value[member] : undefined;
     if (!isObject(value) || !Array.isArray(entriesOfPage))

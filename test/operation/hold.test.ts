@@ -384,7 +384,7 @@ describe('what an operator found', () => {
     expect(held.state).toBe('UNRESOLVED');
     const { record, verdict } = apply(held, found);
     expect(verdict).toEqual({ kind: 'folded' });
-    expect(nextStep(record, AT)).toEqual({ kind: 'lookUp', notBeforeAt: null, given: 'task-9' });
+    expect(nextStep(record, AT)).toEqual({ kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given: 'task-9' });
     const known = { ...row, remoteReference: { remoteId: 'task-9', locator: {} } };
     const back = fold(record, { kind: 'lookedUp', at: AT, row: known, finding: 'found', evidence: null });
     expect(back).toMatchObject({ state: 'WORKING', hold: null, operator: null });
@@ -402,5 +402,20 @@ describe('what an operator found', () => {
         'folded',
       );
     }
+  });
+});
+
+describe('Retry-After of a server', () => {
+  it('is kept by resends, cancels and fetches where it is longer than our own spacing', () => {
+    const unknown = { ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy: 'key-meta' } as const;
+    const submitted = (notBeforeAt: number): Fact => ({ kind: 'submitted', at: AT, row: unknown, notBeforeAt });
+    expect(fold(recordIn('SUBMITTING'), submitted(AT + 8_000)).nextLookUpAt).toBe(AT + 8_000);
+    expect(fold(recordIn('SUBMITTING'), submitted(AT + 1)).nextLookUpAt).toBe(AT + 2_000);
+    const cancelling = { ...WORKING, cancelGeneration: 1, cancelDelivery: 'sent' } as const;
+    const lost: Fact = { kind: 'cancelSent', at: AT, row: cancelling, reply: 'lost', notBeforeAt: AT + 7_000 };
+    expect(fold(recordIn('CANCEL_REQUESTED'), lost).nextCancelAt).toBe(AT + 7_000);
+    const seen: Fact = { ...observed(ROWS.TERMINAL_OBSERVED, 'terminal'), notBeforeAt: AT + 6_000 };
+    const ended = fold(recordIn('WORKING'), seen);
+    expect(nextStep(ended, AT)).toEqual({ kind: 'fetchResult', notBeforeAt: AT + 6_000 });
   });
 });

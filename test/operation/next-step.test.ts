@@ -85,7 +85,11 @@ describe('while the submission is unknown', () => {
         notBeforeAt: null,
       });
     }
-    expect(stepOf(unknown('session-list'))).toEqual({ kind: 'lookUp', notBeforeAt: null });
+    expect(stepOf(unknown('session-list'))).toEqual({
+      kind: 'lookUp',
+      notBeforeAt: null,
+      deadlineAt: AT + 10 * MINUTE_MS,
+    });
     expect(stepOf({ ...unknown('key-meta'), lookUpDeadlineAt: null }, 77)).toEqual({
       kind: 'submit',
       deadlineAt: 77,

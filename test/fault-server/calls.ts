@@ -1,0 +1,207 @@
+// Owns `tools/call`: what is refused before anything runs, what is the same call again, and the start of the work.
+// Must never start work twice for one key where the plan says `deduplicate`, nor at all for a call it refuses.
+
+import { Execution, type WorkOrder, type WorkResult } from './executions.js';
+import { isObject, type JsonObject, type JsonValue, sortedJson } from './json.js';
+import type { Arrival, Journal } from './journal.js';
+import { PlanRefused, readPlan, spell, wordAt, isInsteadOfHandling } from './plan.js';
+import type { Reply, RpcAnswer } from './replies.js';
+import type { Session, Sessions } from './sessions.js';
+import { Task, type Tasks } from './tasks.js';
+import { KEY_ARGUMENT, KEY_META, TOOLS } from './tools.js';
+
+export interface CallDesk {
+  readonly journal: Journal;
+  readonly sessions: Sessions;
+  readonly tasks: Tasks;
+  /** The plan of a call that brings none. */
+  readonly defaultPlan: JsonObject;
+}
+
+/** The same key with other arguments: typed, so that nobody takes it for a failure of the work. */
+export const KEY_CONFLICT_CODE = -32009;
+
+type Started =
+  | { readonly kind: 'task'; readonly task: Task }
+  | { readonly kind: 'plain'; readonly done: Promise<WorkResult> };
+
+interface KnownKey {
+  readonly argumentsText: string;
+  readonly started: Started;
+}
+
+class CallRefused extends Error {
+  readonly code: number;
+  readonly data: JsonObject | undefined;
+  constructor(code: number, message: string, data?: JsonObject) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export class Calls {
+  private readonly desk: CallDesk;
+  private readonly received = new Map<string, number>();
+  private readonly keys = new Map<string, KnownKey>();
+
+  constructor(desk: CallDesk) {
+    this.desk = desk;
+  }
+
+  async call(params: JsonObject, session: Session, reply: Reply, arrival: Arrival): Promise<void> {
+    const { journal } = this.desk;
+    const label = journalCall(params, journal, arrival);
+    try {
+      const order = this.readOrder(params);
+      const nth = this.received.get(order.label) ?? 0;
+      this.received.set(order.label, nth + 1);
+      const word = wordAt(order.plan.words.create, nth);
+      const played = { kind: 'faultPlayed', label: order.label, phase: 'create', word: spell(word) } as const;
+      if (word.name !== 'ok') journal.write(played, arrival);
+      if (isInsteadOfHandling(word)) return await reply.giveInstead(word);
+      const started = this.startOnce(order, params, session, arrival);
+      await reply.give(await answerOf(started), word);
+      if (started.kind === 'task') this.loseSession(started.task, session);
+    } catch (error) {
+      if (!(error instanceof CallRefused)) throw error;
+      const { code, message, data } = error;
+      journal.write({ kind: 'callRefused', label, code, reason: message }, arrival);
+      await reply.give({ error: { code, message, ...(data ? { data } : {}) } }, { name: 'ok', amount: null });
+    }
+  }
+
+  /** @throws CallRefused */
+  private readOrder(params: JsonObject): WorkOrder {
+    const support = typeof params['name'] === 'string' ? TOOLS[params['name']] : undefined;
+    if (support === undefined) throw new CallRefused(-32602, 'there is no such tool');
+    const asTask = params['task'] !== undefined;
+    // 2025-11-25, "tool-level negotiation": -32601 both where tasks are required and where they are not taken.
+    if (support === 'required' && !asTask) throw new CallRefused(-32601, 'the tool runs as a task only');
+    if (support === 'forbidden' && asTask) throw new CallRefused(-32601, 'the tool does not run as a task');
+    const args = params['arguments'];
+    if (!isObject(args)) throw new CallRefused(-32602, 'the arguments are no object');
+    const {
+      label,
+      durationMs,
+      resultBytes,
+      plan: planJson,
+      [KEY_ARGUMENT]: keyArgument,
+      ...strangers
+    } = args;
+    if (typeof label !== 'string' || label === '')
+      throw new CallRefused(-32602, 'the arguments have no label');
+    const [stranger] = Object.keys(strangers);
+    if (stranger !== undefined) throw new CallRefused(-32602, `the arguments have no "${stranger}"`);
+    try {
+      const plan = readPlan(planJson ?? this.desk.defaultPlan);
+      if (plan.questions > 0 && !asTask) throw new PlanRefused('questions need a task');
+      const key = typeof keyArgument === 'string' ? keyArgument : metaKeyOf(params);
+      return {
+        label,
+        durationMs: numberOr(durationMs, 0),
+        resultBytes: numberOr(resultBytes, 0),
+        plan,
+        key,
+      };
+    } catch (error) {
+      if (error instanceof PlanRefused) throw new CallRefused(-32602, error.message);
+      throw error;
+    }
+  }
+
+  /** @throws CallRefused */
+  private startOnce(order: WorkOrder, params: JsonObject, session: Session, arrival: Arrival): Started {
+    const { key, plan, label } = order;
+    if (key === null || !plan.deduplicate) return this.start(order, params, session, arrival);
+    const argumentsText = sortedJson([params['name'] ?? null, params['arguments'] ?? null]);
+    const known = this.keys.get(key);
+    if (!known) {
+      const started = this.start(order, params, session, arrival);
+      this.keys.set(key, { argumentsText, started });
+      return started;
+    }
+    if (known.argumentsText !== argumentsText) {
+      const data = { reason: 'idempotency-key-conflict' };
+      throw new CallRefused(KEY_CONFLICT_CODE, 'this key was used with other arguments', data);
+    }
+    this.desk.journal.write({ kind: 'callDeduplicated', label, key }, arrival);
+    if (known.started.kind === 'task') known.started.task.sessions.add(session.sessionId);
+    return known.started;
+  }
+
+  private start(order: WorkOrder, params: JsonObject, session: Session, arrival: Arrival): Started {
+    const { journal, tasks } = this.desk;
+    if (params['task'] === undefined) {
+      const execution = new Execution(order, journal, async () => null);
+      return { kind: 'plain', done: execution.done };
+    }
+    const asked = isObject(params['task']) ? params['task']['ttl'] : undefined;
+    const task = new Task(order, session, typeof asked === 'number' ? asked : null, journal);
+    tasks.add(task);
+    journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId: task.remoteTaskId }, arrival);
+    const execution = new Execution(order, journal, (question, signal) => task.ask(question, signal));
+    task.execution = execution;
+    void execution.done.then((result) => task.end(result));
+    return { kind: 'task', task };
+  }
+
+  private loseSession(task: Task, session: Session): void {
+    const { session: when, sessionGone, taskAfterSession } = task.order.plan;
+    if (when !== 'lose-after-create' || session.goneAs !== null) return;
+    task.sessions.delete(session.sessionId);
+    task.isFoundEverywhere = taskAfterSession === 'found';
+    this.desk.sessions.lose(session, sessionGone);
+    const { label } = task.order;
+    this.desk.journal.write(
+      { kind: 'sessionLost', label, goneAs: sessionGone },
+      { session: session.sessionId },
+    );
+  }
+}
+
+/** Before any check: whatever was received is in the journal. */
+function journalCall(params: JsonObject, journal: Journal, arrival: Arrival): string | null {
+  const args = isObject(params['arguments']) ? params['arguments'] : {};
+  const label = textOrNull(args['label']);
+  journal.write(
+    {
+      kind: 'callReceived',
+      label,
+      tool: textOrNull(params['name']),
+      asTask: params['task'] !== undefined,
+      keyArgument: textOrNull(args[KEY_ARGUMENT]),
+      keyMeta: metaKeyOf(params),
+    },
+    arrival,
+  );
+  return label;
+}
+
+async function answerOf(started: Started): Promise<RpcAnswer> {
+  if (started.kind === 'task') return { result: { task: started.task.toWire() } };
+  return resultAnswer(await started.done);
+}
+
+export function resultAnswer(work: WorkResult, meta?: JsonObject): RpcAnswer {
+  switch (work.kind) {
+    case 'protocolError':
+      return { error: work.error };
+    case 'aborted':
+      return { error: { code: -32603, message: 'the task was cancelled: it has no result' } };
+    default:
+      return { result: meta ? { ...work.result, _meta: meta } : work.result };
+  }
+}
+
+function metaKeyOf(params: JsonObject): string | null {
+  return isObject(params['_meta']) ? textOrNull(params['_meta'][KEY_META]) : null;
+}
+
+function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function numberOr(value: JsonValue | undefined, otherwise: number): number {
+  return typeof value === 'number' && value >= 0 ? value : otherwise;
+}

@@ -1,0 +1,158 @@
+// Owns the JSON-RPC methods other than `tools/call`: what they answer, and which word of the plan they play.
+// Must never run the body of a tool.
+
+import { isObject, type JsonObject } from './json.js';
+import type { Arrival, Journal } from './journal.js';
+import { isInsteadOfHandling, type Phase, spell, type Word } from './plan.js';
+import type { Reply, RpcAnswer } from './replies.js';
+import { resultAnswer } from './calls.js';
+import type { Session, Style } from './sessions.js';
+import { RELATED_TASK, type Task, type Tasks } from './tasks.js';
+import { descriptors } from './tools.js';
+
+export const PROTOCOL_VERSION = '2025-11-25';
+
+export interface MethodCall {
+  readonly params: JsonObject;
+  readonly session: Session;
+  readonly reply: Reply;
+  readonly arrival: Arrival;
+}
+
+const OK: Word = { name: 'ok', amount: null };
+const METHOD_NOT_FOUND: RpcAnswer = { error: { code: -32601, message: 'there is no such method here' } };
+
+export function greeting(style: Style): RpcAnswer {
+  const { list, cancel } = style;
+  const tasks = {
+    ...(list ? { list: {} } : {}),
+    ...(cancel ? { cancel: {} } : {}),
+    requests: { tools: { call: {} } },
+  };
+  return {
+    result: {
+      protocolVersion: PROTOCOL_VERSION,
+      capabilities: { tools: {}, tasks },
+      serverInfo: { name: 'fault-server', version: '1' },
+    },
+  };
+}
+
+export class Methods {
+  private readonly journal: Journal;
+  private readonly tasks: Tasks;
+
+  constructor(journal: Journal, tasks: Tasks) {
+    this.journal = journal;
+    this.tasks = tasks;
+  }
+
+  async perform(method: string, call: MethodCall): Promise<void> {
+    const { list, cancel } = call.session.style;
+    if (method === 'tasks/get') return this.get(call);
+    if (method === 'tasks/result') return this.result(call);
+    if (method === 'tasks/cancel' && cancel) return this.cancel(call);
+    if (method === 'tasks/list' && list) return this.list(call);
+    if (method === 'tools/list') {
+      this.journal.write({ kind: 'toolsListed' }, call.arrival);
+      return call.reply.give({ result: { tools: descriptors() } }, OK);
+    }
+    if (method === 'ping') return call.reply.give({ result: {} }, OK);
+    return call.reply.give(METHOD_NOT_FOUND, OK);
+  }
+
+  private list({ session, reply, arrival }: MethodCall): Promise<void> {
+    const listed = this.tasks.listedIn(session);
+    this.journal.write({ kind: 'tasksListed', tasks: listed.length }, arrival);
+    return reply.give({ result: { tasks: listed.map((task) => task.toWire()) } }, OK);
+  }
+
+  private async get(call: MethodCall): Promise<void> {
+    const task = await this.findTask('polled', call);
+    if (!task) return;
+    const word = this.playWord(task, 'polls', call.arrival);
+    if (isInsteadOfHandling(word)) return call.reply.giveInstead(word);
+    await call.reply.give({ result: task.toWire() }, word);
+  }
+
+  /** Blocks until the task has ended; until then the stream carries its questions. */
+  private async result(call: MethodCall): Promise<void> {
+    const { reply, session, arrival } = call;
+    const task = await this.findTask('resultAsked', call);
+    if (!task) return;
+    if (!task.isTerminal && (session.style.replies === 'sse' || task.order.plan.questions > 0)) {
+      task.addReader(reply.openStream(), session);
+    }
+    const work = await task.ended();
+    const related = { [RELATED_TASK]: { taskId: task.remoteTaskId } };
+    // A word is for a reply that somebody reads: an anchored stream that was dropped long ago must not use it up.
+    if (reply.isAbandoned) return;
+    const word = reply.isRead ? this.playWord(task, 'result', arrival) : OK;
+    await reply.give(resultAnswer(work, related), word);
+  }
+
+  private async cancel(call: MethodCall): Promise<void> {
+    const { reply, arrival } = call;
+    const task = await this.findTask('cancelReceived', call);
+    if (!task) return;
+    const word = this.playWord(task, 'cancelReply', arrival);
+    if (isInsteadOfHandling(word)) return reply.giveInstead(word);
+    await reply.give(await decideCancel(task), word);
+    if (task.order.plan.cancel.name === 'complete-after') task.execution?.hurry();
+  }
+
+  /** The task, or null where the session does not know it; then -32602 was answered. */
+  private async findTask(
+    kind: 'polled' | 'resultAsked' | 'cancelReceived',
+    { session, params, reply, arrival }: MethodCall,
+  ): Promise<Task | null> {
+    const { taskId } = params;
+    const task = this.tasks.find(session, taskId);
+    const remoteTaskId = typeof taskId === 'string' ? taskId : '';
+    this.journal.write({ kind, label: task?.order.label ?? null, remoteTaskId }, arrival);
+    if (!task) await reply.give({ error: { code: -32602, message: 'there is no such task' } }, OK);
+    return task;
+  }
+
+  private playWord(task: Task, phase: Phase, arrival: Arrival): Word {
+    const word = task.takeWord(phase);
+    const { label } = task.order;
+    if (word.name !== 'ok') {
+      this.journal.write({ kind: 'faultPlayed', label, phase, word: spell(word) }, arrival);
+    }
+    return word;
+  }
+}
+
+const REFUSAL: RpcAnswer = { error: { code: -32602, message: 'the task cannot be cancelled' } };
+
+async function decideCancel(task: Task): Promise<RpcAnswer> {
+  const { cancel } = task.order.plan;
+  if (task.isTerminal || cancel.name === 'refuse') return REFUSAL;
+  switch (cancel.name) {
+    case 'honour':
+      task.execution?.abort();
+      await task.ended();
+      return { result: task.toWire() };
+    case 'delay':
+      setTimeout(() => task.execution?.abort(), cancel.amount ?? 0);
+      return { result: task.toWire() };
+    case 'complete-first':
+      task.execution?.hurry();
+      await task.ended();
+      return REFUSAL;
+    default:
+      // `ignore` and `complete-after`: acknowledged with the task as it stands, which is not cancelled.
+      return { result: task.toWire() };
+  }
+}
+
+export function readAnswer(message: JsonObject, session: Session, journal: Journal, arrival: Arrival): void {
+  const { id } = message;
+  const known = typeof id === 'number' ? session.questions.get(id) : undefined;
+  const answer = isObject(message['result']) ? message['result'] : (message['error'] ?? null);
+  const { label = null, question = null } = known ?? {};
+  journal.write({ kind: 'answerReceived', label, question, answer }, arrival);
+  if (typeof id === 'number') session.questions.delete(id);
+  known?.onAnswer(answer);
+}

@@ -1,0 +1,94 @@
+// Owns the sessions: their style, their streams, the questions open in them, and their loss.
+// Must never let one session see another's streams.
+
+import { randomUUID } from 'node:crypto';
+import { EventStream } from './event-streams.js';
+import type { JsonValue } from './json.js';
+
+/** How the server speaks in a session; chosen by the query of the URL that it was opened at. */
+export interface Style {
+  /** Replies as one-message SSE or as JSON. A `tasks/result` that may have to ask is a stream in any case. */
+  readonly replies: 'sse' | 'json';
+  readonly eventIds: boolean;
+  /** Whether `tasks/list` and `tasks/cancel` are declared (and served). */
+  readonly list: boolean;
+  readonly cancel: boolean;
+}
+
+/** E.g. `?replies=json&eventIds=no&list=no&cancel=no`; null where a word is unknown. */
+export function readStyle(query: URLSearchParams): Style | null {
+  const allowed: Readonly<Record<string, readonly string[]>> = {
+    replies: ['sse', 'json'],
+    eventIds: ['yes', 'no'],
+    list: ['yes', 'no'],
+    cancel: ['yes', 'no'],
+  };
+  for (const [name, value] of query) if (!allowed[name]?.includes(value)) return null;
+  return {
+    replies: query.get('replies') === 'json' ? 'json' : 'sse',
+    eventIds: query.get('eventIds') !== 'no',
+    list: query.get('list') !== 'no',
+    cancel: query.get('cancel') !== 'no',
+  };
+}
+
+/** The answer to a JSON-RPC id that the server gave out in this session. */
+export type AnswerListener = (answer: JsonValue) => void;
+
+export class Session {
+  readonly sessionId = randomUUID();
+  readonly style: Style;
+  readonly questions = new Map<number, { label: string; question: number; onAnswer: AnswerListener }>();
+  /** Set once the session is lost: how every further request in it is answered. */
+  goneAs: '404' | '400' | null = null;
+  private readonly streams = new Map<string, EventStream>();
+  // 0 is a valid id, and the first one of real servers.
+  private questionIds = 0;
+
+  constructor(style: Style) {
+    this.style = style;
+  }
+
+  openStream(): EventStream {
+    const stream = new EventStream(`s${this.streams.size}`, this.style.eventIds);
+    this.streams.set(stream.streamId, stream);
+    return stream;
+  }
+
+  streamOf(eventId: string): EventStream | undefined {
+    return this.streams.get(eventId.split('-')[0] ?? '');
+  }
+
+  nextQuestionId(): number {
+    return this.questionIds++;
+  }
+
+  end(): void {
+    for (const stream of this.streams.values()) stream.forget();
+  }
+}
+
+export class Sessions {
+  private readonly open = new Map<string, Session>();
+
+  create(style: Style): Session {
+    const session = new Session(style);
+    this.open.set(session.sessionId, session);
+    return session;
+  }
+
+  find(sessionId: string): Session | null {
+    return this.open.get(sessionId) ?? null;
+  }
+
+  lose(session: Session, goneAs: '404' | '400'): void {
+    session.goneAs = goneAs;
+    session.end();
+  }
+
+  /** The client ended it: unknown from now on. */
+  end(session: Session): void {
+    this.open.delete(session.sessionId);
+    session.end();
+  }
+}

@@ -1,0 +1,103 @@
+// Owns the life of a fault server as a child process, and reading its journal.
+// Must never keep a count of its own: what happened is in the journal.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JsonObject } from './json.js';
+import { type JournalEntry, readJournal } from './journal.js';
+import type { FaultServerOptions } from './main.js';
+
+export type EntryOf<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>;
+
+export interface FaultServer {
+  /** Its MCP endpoint; a query chooses how it speaks (`?replies=json&eventIds=no&list=no&cancel=no`). */
+  readonly url: string;
+  readonly pid: number;
+  readonly journalFile: string;
+  journal(): readonly JournalEntry[];
+  /** Entries of one kind about one call. */
+  entries<Kind extends JournalEntry['kind']>(kind: Kind, label: string): readonly EntryOf<Kind>[];
+  /** How often the body of the tool began for this call. */
+  executions(label: string): number;
+  /** Resolves once the journal holds such an entry; the test's own timeout ends a wait that never would. */
+  until(fits: (entry: JournalEntry) => boolean): Promise<JournalEntry>;
+  /** SIGKILL. Sessions and tasks are lost with it; the journal stays. */
+  kill(): Promise<void>;
+  /** On the same port and journal, without any memory. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  /** The plan of calls that bring none. */
+  readonly faults?: JsonObject;
+  /** Default: a file of its own, gone with `stop`. */
+  readonly journalFile?: string;
+}
+
+const PROGRAM = new URL('../../dist/test/fault-server/main.js', import.meta.url).pathname;
+
+export async function startFaultServer(options: StartOptions = {}): Promise<FaultServer> {
+  const dir = await mkdtemp(join(tmpdir(), 'dtc-fault-server-'));
+  const journalFile = options.journalFile ?? join(dir, 'journal.jsonl');
+  const faults = options.faults ?? {};
+  let running = await launch({ port: 0, journalFile, faults });
+  const { port } = running;
+  const journal = (): readonly JournalEntry[] => readJournal(journalFile);
+  const entries = <Kind extends JournalEntry['kind']>(kind: Kind, label: string) =>
+    journal().filter(
+      (entry): entry is EntryOf<Kind> => entry.kind === kind && 'label' in entry && entry.label === label,
+    );
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    journalFile,
+    get pid() {
+      return running.child.pid ?? -1;
+    },
+    journal,
+    entries,
+    executions: (label) => entries('executionBegan', label).length,
+    async until(fits) {
+      for (;;) {
+        const found = journal().find(fits);
+        if (found) return found;
+        await sleep(20);
+      }
+    },
+    kill: () => kill(running.child),
+    async restart() {
+      await kill(running.child);
+      running = await launch({ port, journalFile, faults });
+    },
+    async stop() {
+      await kill(running.child);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly port: number;
+}
+
+async function launch(options: FaultServerOptions): Promise<Running> {
+  const child = fork(PROGRAM, [JSON.stringify(options)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the fault server ended before it listened');
+  });
+  const [message] = (await Promise.race([once(child, 'message'), ended])) as [{ port: number }];
+  ended.catch(() => undefined);
+  return { child, port: message.port };
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}

@@ -1,0 +1,70 @@
+// Owns the published tools: their names, their support of tasks, the schema of their arguments.
+// Must never publish a word that the plan does not know, or withhold one: both are made from the same tables.
+
+import type { JsonObject } from './json.js';
+import { CANCEL_PATTERN, CHOICES, PHASES, WORD_PATTERN, WORDS } from './plan.js';
+
+export type TaskSupport = 'forbidden' | 'optional' | 'required';
+
+export const TOOLS: Readonly<Record<string, TaskSupport>> = {
+  work: 'optional',
+  'work-required': 'required',
+  'work-plain': 'forbidden',
+};
+
+/** The argument, and the `_meta` key, that a requester may put its idempotency key in. */
+export const KEY_ARGUMENT = 'idempotencyKey';
+export const KEY_META = 'faultserver.test/idempotencyKey';
+
+const WORD_LIST = {
+  description: Object.entries(WORDS)
+    .map(([word, meaning]) => `${word}: ${meaning}`)
+    .join('; '),
+  anyOf: [
+    { type: 'string', pattern: WORD_PATTERN },
+    { type: 'array', items: { type: 'string', pattern: WORD_PATTERN } },
+  ],
+};
+
+const PLAN_SCHEMA: JsonObject = {
+  type: 'object',
+  description: 'What goes wrong with this call. Nothing does where it is absent.',
+  additionalProperties: false,
+  properties: {
+    ...Object.fromEntries(PHASES.map((phase) => [phase, WORD_LIST])),
+    ...Object.fromEntries(
+      Object.entries(CHOICES).map(([field, choices]) => [field, { type: 'string', enum: [...choices] }]),
+    ),
+    questions: { type: 'integer', minimum: 0, maximum: 2 },
+    cancel: { type: 'string', pattern: CANCEL_PATTERN },
+    deduplicate: { type: 'boolean' },
+    ttlMs: { type: 'number', minimum: 0 },
+    pollIntervalMs: { type: 'number', minimum: -1 },
+  },
+};
+
+const INPUT_SCHEMA: JsonObject = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['label'],
+  properties: {
+    label: {
+      type: 'string',
+      minLength: 1,
+      description: 'Names the call in the journal; its own for each call.',
+    },
+    durationMs: { type: 'number', minimum: 0, maximum: 600_000 },
+    resultBytes: { type: 'integer', minimum: 0, maximum: 64_000_000 },
+    [KEY_ARGUMENT]: { type: 'string', minLength: 1 },
+    plan: PLAN_SCHEMA,
+  },
+};
+
+export function descriptors(): readonly JsonObject[] {
+  return Object.entries(TOOLS).map(([name, taskSupport]) => ({
+    name,
+    description: 'Works for durationMs, and goes wrong as the plan says.',
+    inputSchema: INPUT_SCHEMA,
+    execution: { taskSupport },
+  }));
+}

@@ -1,0 +1,110 @@
+// Owns what an integration test on the fault server needs: real engine, killable workers, one server entry per policy.
+// Must never count by our own side: executions come from the fault server's journal.
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { inject } from 'vitest';
+import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
+import type { WorkerProcessOptions } from '../../cli/worker-process.js';
+import { ToolOperationClient, type ToolOperationHandle } from '../../client/index.js';
+import type { JsonObject } from '../../operation/json.js';
+import { type FaultServer, startFaultServer } from '../fault-server/start-fault-server.js';
+import { KEY_ARGUMENT, KEY_META, TOOLS } from '../fault-server/tools.js';
+import { countRows, readStored, replayClosedRuns, type StoreRows, WORKER } from './lab.js';
+
+/** Entries of `tool-servers.json`, all of them the one fault server. */
+export const POLICIES = {
+  'session-list': { submission: { policy: 'session-list' } },
+  'key-argument': { submission: { policy: 'key-argument', argument: KEY_ARGUMENT } },
+  'key-meta': { submission: { policy: 'key-meta', key: KEY_META } },
+  'at-most-once': { submission: { policy: 'at-most-once' } },
+  repeatable: { submission: { policy: 'repeatable' }, sideEffects: 'none' },
+} as const;
+export type PolicyName = keyof typeof POLICIES;
+
+/** As `session-list` (the default), but the server speaks otherwise. */
+export const STYLES = {
+  json: '?replies=json',
+  'no-event-ids': '?eventIds=no',
+  'no-cancel': '?cancel=no',
+} as const;
+
+export interface FaultCall {
+  /** Names the operation and, in the journal, the call. */
+  readonly label: string;
+  readonly server?: PolicyName | keyof typeof STYLES;
+  readonly tool?: string;
+  readonly durationMs?: number;
+  readonly resultBytes?: number;
+  readonly plan?: JsonObject;
+}
+
+export interface FaultLab {
+  readonly temporal: Client;
+  readonly client: ToolOperationClient;
+  readonly faults: FaultServer;
+  readonly storeFile: string;
+  startWorker(options?: Partial<WorkerProcessOptions>): Promise<WorkerChild>;
+  start(call: FaultCall): Promise<ToolOperationHandle>;
+  rows(callNodeId: string): StoreRows;
+  close(): Promise<void>;
+}
+
+let labs = 0;
+
+export async function openFaultLab(durable: JsonObject = {}): Promise<FaultLab> {
+  const dir = await mkdtemp(join(tmpdir(), 'dtc-fault-lab-'));
+  const faults = await startFaultServer();
+  const configFile = join(dir, 'tool-servers.json');
+  await writeFile(configFile, JSON.stringify({ mcpServers: serverEntries(faults.url, durable) }));
+  const storeFile = join(dir, 'operations.sqlite');
+  const address = inject('temporalAddress');
+  const connection = await Connection.connect({ address });
+  const temporal = new Client({ connection });
+  const taskQueue = `fault-lab-${process.pid}-${++labs}`;
+  const client = new ToolOperationClient({
+    client: temporal,
+    taskQueue,
+    results: { readResult: async (digest) => readStored(storeFile, digest) },
+    log: () => undefined,
+  });
+  const workers: WorkerChild[] = [];
+  return {
+    temporal,
+    client,
+    faults,
+    storeFile,
+    async startWorker(more = {}) {
+      const options = { address, namespace: 'default', taskQueue, storeFile, configFile, ...more };
+      const worker = await startWorkerProcess(options, WORKER);
+      workers.push(worker);
+      return worker;
+    },
+    start({ label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes }) {
+      const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
+      return client.start({ callNodeId: label, server, tool, arguments: args });
+    },
+    rows: (callNodeId) => countRows(storeFile, callNodeId),
+    async close() {
+      await Promise.all(workers.map((worker) => worker.stop()));
+      await replayClosedRuns(temporal, taskQueue);
+      await faults.stop();
+      await connection.close();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function serverEntries(url: string, durable: JsonObject): JsonObject {
+  const entries: [string, JsonObject][] = [];
+  for (const [name, settings] of Object.entries(POLICIES)) {
+    const tools = Object.fromEntries(Object.keys(TOOLS).map((tool) => [tool, settings]));
+    entries.push([name, { url, durable: { maxPollsPerSecond: 50, tools, ...durable } }]);
+  }
+  for (const [name, query] of Object.entries(STYLES)) {
+    entries.push([name, { url: `${url}${query}`, durable: { maxPollsPerSecond: 50, ...durable } }]);
+  }
+  return Object.fromEntries(entries);
+}

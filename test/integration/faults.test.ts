@@ -1,0 +1,428 @@
+// Every fault of the fault server against the real engine: the end, and how often the tool really ran by its journal.
+
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { JsonObject } from '../../operation/json.js';
+import { type FaultCall, type FaultLab, openFaultLab, POLICIES, type PolicyName } from './fault-lab.js';
+import { until } from './lab.js';
+
+let lab: FaultLab;
+const planned: FaultCall[] = [];
+const started = new Map<string, ToolOperationHandle>();
+
+/** Starts with all others, so that their waits run side by side. */
+function plan(call: FaultCall): () => Promise<Ending> {
+  planned.push(call);
+  return () => endOf(started.get(call.label));
+}
+
+beforeAll(async () => {
+  lab = await openFaultLab();
+  await lab.startWorker();
+  const handles = await Promise.all(planned.map((call) => lab.start(call)));
+  for (const handle of handles) started.set(handle.callNodeId, handle);
+});
+afterAll(async () => {
+  await lab?.close();
+});
+
+interface Ending {
+  /** An outcome, or `held: reason`. */
+  readonly end: string;
+  readonly resultJson: string | null;
+  readonly receipt: JsonObject | null;
+}
+
+async function endOf(handle: ToolOperationHandle | undefined): Promise<Ending> {
+  if (!handle) throw new Error('it was not started');
+  try {
+    const { outcome, receipt, resultJson } = await handle.result();
+    return { end: outcome, resultJson, receipt: receipt as unknown as JsonObject };
+  } catch (error) {
+    if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
+    return { end: `held: ${error.view?.reason}`, resultJson: null, receipt: null };
+  }
+}
+
+function expectOnePlace(label: string, ending: Ending): void {
+  // One receipt with its ready row, or none and visibly held: never anything between.
+  const isHeld = ending.end.startsWith('held');
+  expect(lab.rows(label)).toMatchObject({ receipts: isHeld ? 0 : 1, ready: isHeld ? 0 : 1 });
+  expect(lab.rows(label).advances).toBe(ending.end === 'completed' ? 1 : 0);
+}
+
+const HELD = 'held: ambiguous-submission';
+
+/** What each policy makes of a create reply that says nothing: the end, real executions, `tools/call` received. */
+const AFTER_AN_AMBIGUOUS_CREATE: Readonly<Record<PolicyName, readonly [string, number, number]>> = {
+  'session-list': ['completed', 1, 1],
+  'key-argument': ['completed', 1, 2],
+  'key-meta': ['completed', 1, 2],
+  'at-most-once': [HELD, 1, 1],
+  // Declared repeat-safe: the second leg runs again, and the receipt says so.
+  repeatable: ['completed', 2, 2],
+};
+const POLICY_NAMES = Object.keys(POLICIES) as PolicyName[];
+
+describe.concurrent('a create reply', () => {
+  describe.each(['lose', 'cut', 'empty', 'empty-object', 'empty-result'])('%s', (create) => {
+    const cases = POLICY_NAMES.map((policy) => {
+      const label = `fault-create ${create} ${policy}`;
+      const ending = plan({ label, server: policy, plan: { create, deduplicate: true } });
+      return { policy, label, ending };
+    });
+    test.concurrent.each(cases)('under $policy', async ({ policy, label, ending }) => {
+      const [end, executions, calls] = AFTER_AN_AMBIGUOUS_CREATE[policy];
+      const seen = await ending();
+      expect(seen.end).toBe(end);
+      expect(lab.faults.entries('faultPlayed', label)).toMatchObject([{ phase: 'create', word: create }]);
+      expect(lab.faults.executions(label)).toBe(executions);
+      expect(lab.faults.entries('callReceived', label)).toHaveLength(calls);
+      expect(lab.rows(label).legs).toBe(calls);
+      expectOnePlace(label, seen);
+    });
+  });
+
+  describe.each(['delay:500', 'cut-resumable'])('%s is no ambiguity', (create) => {
+    const cases = POLICY_NAMES.map((policy) => {
+      const label = `fault-create ${create} ${policy}`;
+      return { policy, label, ending: plan({ label, server: policy, plan: { create, deduplicate: true } }) };
+    });
+    test.concurrent.each(cases)('under $policy', async ({ label, ending }) => {
+      const seen = await ending();
+      expect(seen.end).toBe('completed');
+      expect(lab.faults.executions(label)).toBe(1);
+      expect(lab.faults.entries('callReceived', label)).toHaveLength(1);
+      expectOnePlace(label, seen);
+    });
+  });
+
+  describe.each(['reset', '503:1'])('%s although nothing ran', (create) => {
+    const cases = (['key-argument', 'key-meta', 'repeatable', 'at-most-once'] as const).map((policy) => {
+      const label = `fault-create ${create} ${policy}`;
+      return { policy, label, ending: plan({ label, server: policy, plan: { create, deduplicate: true } }) };
+    });
+    test.concurrent.each(cases)('under $policy', async ({ policy, label, ending }) => {
+      const isHeld = policy === 'at-most-once';
+      const seen = await ending();
+      expect(seen.end).toBe(isHeld ? HELD : 'completed');
+      expect(lab.faults.executions(label)).toBe(isHeld ? 0 : 1);
+      expect(lab.faults.entries('callReceived', label)).toHaveLength(isHeld ? 1 : 2);
+      expectOnePlace(label, seen);
+    });
+  });
+
+  // Held only at the look-up deadline (10 min): here it is seen to look again and never to send again.
+  test.concurrent('reset under session-list is looked up again and again, and never sent again', async () => {
+    const label = 'fault-create reset session-list';
+    const handle = await lab.start({ label, plan: { create: 'reset' } });
+    const [call] = [
+      await lab.faults.until((entry) => entry.kind === 'callReceived' && entry.label === label),
+    ];
+    const looks = (): number =>
+      lab.faults
+        .journal()
+        .filter(
+          (entry) => entry.kind === 'tasksListed' && entry.session === call.session && entry.at >= call.at,
+        ).length;
+    await until(handle, () => looks() >= 3);
+    expect((await handle.status()).state).toBe('SUBMISSION_UNKNOWN');
+    expect(lab.faults.entries('callReceived', label)).toHaveLength(1);
+    expect(lab.faults.executions(label)).toBe(0);
+  });
+
+  const keyed = (['key-argument', 'key-meta'] as const).map((policy) => {
+    const label = `fault-key place ${policy}`;
+    const ending = plan({ label, server: policy, plan: { create: 'lose', deduplicate: true } });
+    return { policy, label, ending };
+  });
+  test.concurrent.each(keyed)('the key of $policy is in its place and nowhere else', async (one) => {
+    await one.ending();
+    const calls = lab.faults.entries('callReceived', one.label);
+    const inPlace = calls.map((call) => (one.policy === 'key-meta' ? call.keyMeta : call.keyArgument));
+    const elsewhere = calls.map((call) => (one.policy === 'key-meta' ? call.keyArgument : call.keyMeta));
+    expect(new Set(inPlace).size).toBe(1);
+    expect(inPlace[0]).toEqual(expect.any(String));
+    expect(elsewhere).toEqual([null, null]);
+  });
+});
+
+describe.concurrent('a tool without tasks', () => {
+  const lost = { tool: 'work-plain', plan: { create: 'lose', deduplicate: true } };
+  const held = plan({ label: 'fault-plain lost', server: 'session-list', ...lost });
+  test.concurrent('whose reply is lost is held: nothing can look it up', async () => {
+    const seen = await held();
+    expect(seen.end).toBe(HELD);
+    expect(lab.faults.executions('fault-plain lost')).toBe(1);
+    expectOnePlace('fault-plain lost', seen);
+  });
+
+  const again = plan({ label: 'fault-plain keyed', server: 'key-argument', ...lost });
+  test.concurrent('that deduplicates its key gives the first result again', async () => {
+    const seen = await again();
+    expect(seen.end).toBe('completed');
+    expect(seen.resultJson).toContain('execution 1 of fault-plain keyed');
+    expect(lab.faults.executions('fault-plain keyed')).toBe(1);
+  });
+});
+
+describe.concurrent('polls', () => {
+  const bad = ['reset', '503:3', 'lose', 'cut', 'empty', 'empty-object', 'error:-32603', 'empty-result'];
+  const label = 'fault-polls';
+  // The first one is good and tells the interval; without it the default of 5 s holds.
+  const ending = plan({ label, durationMs: 4_000, plan: { polls: ['ok', ...bad] } });
+  test.concurrent('that fail in every way cost time and nothing else', async () => {
+    const seen = await ending();
+    expect(seen.end).toBe('completed');
+    expect(lab.faults.entries('faultPlayed', label).map(({ word }) => word)).toEqual(bad);
+    expect(lab.faults.executions(label)).toBe(1);
+    const at = lab.faults.entries('polled', label).map(({ connectedAt = 0 }) => connectedAt);
+    const gapsMs = at.slice(1).map((time, n) => time - (at[n] ?? 0));
+    for (const gapMs of gapsMs) expect(gapMs).toBeGreaterThanOrEqual(990);
+    // After the 503 that said 3 s.
+    expect(gapsMs[2]).toBeGreaterThanOrEqual(2_990);
+    expectOnePlace(label, seen);
+  });
+
+  const hints = [2, 0, -1].map((pollIntervalMs) => {
+    const hinted = `fault-hint ${pollIntervalMs}`;
+    const end = plan({ label: hinted, durationMs: 3_500, plan: { pollIntervalMs } });
+    return { pollIntervalMs, hinted, end };
+  });
+  test.concurrent.each(hints)('with the hint $pollIntervalMs keep the floor', async ({ hinted, end }) => {
+    expect((await end()).end).toBe('completed');
+    const at = lab.faults.entries('polled', hinted).map(({ connectedAt = 0 }) => connectedAt);
+    expect(at.length).toBeGreaterThan(1);
+    for (const [n, time] of at.slice(1).entries()) expect(time - (at[n] ?? 0)).toBeGreaterThanOrEqual(990);
+  });
+});
+
+describe.concurrent('a lost session', () => {
+  const sessions = (['404', '400'] as const).flatMap((sessionGone) =>
+    (['found', 'not-found'] as const).map((taskAfterSession) => {
+      const label = `fault-session ${sessionGone} ${taskAfterSession}`;
+      const ending = plan({
+        label,
+        durationMs: 3_000,
+        plan: { session: 'lose-after-create', sessionGone, taskAfterSession },
+      });
+      return { sessionGone, taskAfterSession, label, ending };
+    }),
+  );
+  test.concurrent.each(sessions)(
+    'answered $sessionGone, its task $taskAfterSession in a new one',
+    async ({ taskAfterSession, label, ending }) => {
+      const seen = await ending();
+      expect(seen.end).toBe(taskAfterSession === 'found' ? 'completed' : 'held: handle-lost');
+      expect(lab.faults.entries('sessionLost', label)).toHaveLength(1);
+      expect(lab.faults.entries('callReceived', label)).toHaveLength(1);
+      expect(lab.faults.executions(label)).toBe(1);
+      expectOnePlace(label, seen);
+    },
+  );
+});
+
+describe.concurrent('a result', () => {
+  const broken = ['cut', 'lose', 'empty', '503:1', 'error:-32603'].map((word) => {
+    const label = `fault-result ${word}`;
+    return { word, label, ending: plan({ label, resultBytes: 20_000, plan: { result: [word, 'ok'] } }) };
+  });
+  test.concurrent.each(broken)('that suffers $word once is fetched again, whole', async (one) => {
+    const seen = await one.ending();
+    expect(seen.end).toBe('completed');
+    expect(lab.faults.entries('faultPlayed', one.label)).toMatchObject([{ phase: 'result', word: one.word }]);
+    expect(seen.resultJson?.length).toBeGreaterThan(20_000);
+    const digest = createHash('sha256')
+      .update(seen.resultJson ?? '')
+      .digest('hex');
+    expect(seen.receipt).toMatchObject({ result: { digest } });
+    expect(lab.faults.executions(one.label)).toBe(1);
+    expectOnePlace(one.label, seen);
+  });
+
+  const lost = [
+    { word: 'gone', label: 'fault-result gone', plan: { result: 'gone' } },
+    // Without an expiry this takes the whole fetch budget, 10 min.
+    { word: 'lost', label: 'fault-result lost', plan: { result: 'lost', ttlMs: 6_000 } },
+  ].map((one) => ({ ...one, ending: plan({ label: one.label, plan: one.plan }) }));
+  test.concurrent.each(lost)('$word for ever is never success', async ({ label, ending }) => {
+    const seen = await ending();
+    expect(seen.end).toBe('held: result-lost');
+    expect(lab.faults.entries('executionEnded', label)).toMatchObject([{ how: 'completed' }]);
+    expect(lab.faults.executions(label)).toBe(1);
+    expectOnePlace(label, seen);
+  });
+
+  const large = plan({
+    label: 'fault-result large',
+    resultBytes: 3_000_000,
+    plan: { result: ['cut', 'ok'] },
+  });
+  test.concurrent('of 3 MB is stored whole and read by its digest', async () => {
+    const seen = await large();
+    expect(seen.end).toBe('completed');
+    expect(seen.resultJson?.length).toBeGreaterThan(3_000_000);
+    const digest = createHash('sha256')
+      .update(seen.resultJson ?? '')
+      .digest('hex');
+    expect(seen.receipt).toMatchObject({ result: { digest, sizeBytes: seen.resultJson?.length } });
+  });
+
+  const failures = (['isError', 'protocolError'] as const).flatMap((outcome) =>
+    (['work-required', 'work-plain'] as const).map((tool) => {
+      const label = `fault-failed ${outcome} ${tool}`;
+      return { outcome, tool, label, ending: plan({ label, tool, plan: { outcome } }) };
+    }),
+  );
+  test.concurrent.each(failures)(
+    'that says $outcome of $tool is kept',
+    async ({ outcome, tool, label, ending }) => {
+      const seen = await ending();
+      expect(lab.faults.executions(label)).toBe(1);
+      if (outcome === 'protocolError' && tool === 'work-plain') {
+        // An error that no clause calls a refusal may come after the work: nobody knows.
+        expect(seen.end).toBe(HELD);
+      } else {
+        expect(seen.end).toBe('failed');
+        expect(seen.receipt).toMatchObject({ failureKind: outcome === 'isError' ? 'tool' : 'protocol' });
+        expect(seen.resultJson).toContain(outcome === 'isError' ? 'failed' : '-32050');
+      }
+      expectOnePlace(label, seen);
+    },
+  );
+
+  const expired = plan({ label: 'fault-expired', durationMs: 600_000, plan: { ttlMs: 2_500 } });
+  test.concurrent('whose task expired in mid-work is unknown, not failed', async () => {
+    expect((await expired()).end).toBe('held: expired');
+    expect(lab.faults.executions('fault-expired')).toBe(1);
+  });
+});
+
+describe.concurrent('a cancel', () => {
+  const LONG_MS = 600_000;
+  async function cancelled(call: FaultCall): Promise<Ending> {
+    const handle = await lab.start(call);
+    await until(handle, (view) => view.state === 'WORKING');
+    await handle.cancel('fault test');
+    return endOf(handle);
+  }
+  const cancels = (label: string): number => lab.faults.entries('cancelReceived', label).length;
+
+  test.concurrent.each([
+    ['honour', 'cancel-reply'],
+    ['delay:1500', 'status'],
+  ])('that is met with %s ends as cancelled by the %s', async (cancel, evidence) => {
+    const label = `fault-cancel ${cancel}`;
+    const seen = await cancelled({ label, durationMs: LONG_MS, plan: { cancel } });
+    expect(seen.end).toBe('cancelled');
+    expect(seen.receipt).toMatchObject({ decision: { evidence }, cancelGeneration: 1 });
+    expect(lab.faults.entries('executionEnded', label)).toMatchObject([{ how: 'aborted' }]);
+    expect([cancels(label), lab.rows(label).reconciliations]).toEqual([1, 1]);
+    expectOnePlace(label, seen);
+  });
+
+  test.concurrent.each([
+    ['refuse', 4_000],
+    ['ignore', 4_000],
+    ['complete-first', LONG_MS],
+    ['complete-after', LONG_MS],
+  ])('that is met with %s keeps the completion and its result', async (cancel, durationMs) => {
+    const label = `fault-cancel ${cancel}`;
+    const seen = await cancelled({ label, durationMs, plan: { cancel } });
+    expect(seen.end).toBe('completed');
+    expect(seen.resultJson).toContain(`execution 1 of ${label} is done`);
+    expect(cancels(label)).toBeGreaterThanOrEqual(1);
+    // One request is one generation, however often it was sent.
+    expect(seen.receipt).toMatchObject({ cancelGeneration: 1 });
+    // What was acknowledged is not asked again: the state decides.
+    if (cancel !== 'refuse') expect(cancels(label)).toBe(1);
+    expectOnePlace(label, seen);
+  });
+
+  test.concurrent('whose acknowledgement is lost ends as the state says', async () => {
+    const label = 'fault-cancel ack lost';
+    const seen = await cancelled({ label, durationMs: LONG_MS, plan: { cancelReply: 'lose' } });
+    expect(seen.end).toBe('cancelled');
+    expect(lab.faults.entries('faultPlayed', label)).toMatchObject([{ phase: 'cancelReply', word: 'lose' }]);
+    expectOnePlace(label, seen);
+  });
+
+  test.concurrent('of a server that declares none is not sent, and the true end is recorded', async () => {
+    const label = 'fault-cancel undeclared';
+    const seen = await cancelled({ label, server: 'no-cancel', durationMs: 4_000 });
+    expect(seen.end).toBe('completed');
+    expect(cancels(label)).toBe(0);
+    expectOnePlace(label, seen);
+  });
+
+  test.concurrent('asked before the handle exists is delivered once it does', async () => {
+    const label = 'fault-cancel early';
+    const handle = await lab.start({ label, durationMs: LONG_MS, plan: { create: 'delay:2000' } });
+    await lab.faults.until((entry) => entry.kind === 'callReceived' && entry.label === label);
+    await handle.cancel('fault test');
+    const seen = await endOf(handle);
+    expect(seen.end).toBe('cancelled');
+    expect([lab.faults.executions(label), cancels(label)]).toEqual([1, 1]);
+    expectOnePlace(label, seen);
+  });
+});
+
+describe.concurrent('questions', () => {
+  async function answered(call: FaultCall, questions: number): Promise<Ending> {
+    const handle = await lab.start({ ...call, plan: { questions } });
+    const rounds = new Set<string>();
+    while (rounds.size < questions) {
+      const view = await until(handle, ({ pendingInput }) =>
+        pendingInput.some(({ roundId }) => !rounds.has(roundId)),
+      );
+      const open = view.pendingInput.find(({ roundId }) => !rounds.has(roundId));
+      if (!open) continue;
+      rounds.add(open.roundId);
+      const choice = rounds.size === 1 ? 'left' : 'right';
+      expect(await handle.answer({ roundId: open.roundId, content: { choice } })).toEqual({
+        kind: 'applied',
+      });
+    }
+    return endOf(handle);
+  }
+
+  test.concurrent.each([
+    ['session-list', 1],
+    ['session-list', 2],
+    ['no-event-ids', 1],
+    ['no-event-ids', 2],
+    ['json', 1],
+  ] as const)('on a server that speaks %s, %i: asked once, answered once', async (server, questions) => {
+    const label = `fault-questions ${server} ${questions}`;
+    // Longer than a look apart, so that the anchor is kept before the first question.
+    const seen = await answered({ label, server, durationMs: 3_000 }, questions);
+    expect(seen.end).toBe('completed');
+    const heard = JSON.stringify(JSON.parse(seen.resultJson ?? 'null'));
+    expect(heard).toContain('left');
+    if (questions === 2) expect(heard).toMatch(/left.*right/);
+    const expected = Array.from({ length: questions }, (_, n) => n + 1);
+    const asked = lab.faults.entries('questionHandedOut', label).map(({ question }) => question);
+    expect(asked).toEqual(expected);
+    expect(lab.faults.entries('answerReceived', label).map(({ question }) => question)).toEqual(expected);
+    expect(lab.faults.executions(label)).toBe(1);
+    expectOnePlace(label, seen);
+  });
+});
+
+test.concurrent('a server that was killed and came back without memory leaves the operation held, run once', async () => {
+  const own = await openFaultLab();
+  try {
+    await own.startWorker();
+    const label = 'fault-server restarted';
+    const handle = await own.start({ label, durationMs: 600_000 });
+    await until(handle, (view) => view.polls >= 1);
+    await own.faults.restart();
+    expect((await endOf(handle)).end).toBe('held: handle-lost');
+    expect(own.faults.executions(label)).toBe(1);
+    expect(own.faults.entries('callReceived', label)).toHaveLength(1);
+    expect(own.rows(label).receipts).toBe(0);
+  } finally {
+    await own.close();
+  }
+});
