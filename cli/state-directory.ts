@@ -2,6 +2,7 @@
 // Must never take a file over from a process that is alive and answers.
 
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { link, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -176,10 +177,22 @@ function isAlive(pid: number): boolean {
   if (!Number.isSafeInteger(pid) || pid <= 0) return false;
   try {
     process.kill(pid, 0);
-    return true;
+    return !isZombie(pid);
   } catch (error) {
     // Somebody else's process is alive too.
     return codeOf(error) === 'EPERM';
+  }
+}
+
+/** A killed process that nobody reaped still has its pid: in containers whose first process does not reap, for ever. */
+function isZombie(pid: number): boolean {
+  try {
+    // The state follows the program's name, which may itself hold parentheses.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z');
+  } catch {
+    // No such file system: there, `kill` is all there is to ask.
+    return false;
   }
 }
 

@@ -12,6 +12,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import type { OperatorDecision, ReplyVerdict } from '../operation/facts.js';
 import { replyDigest } from '../operation/digests.js';
 import type { JsonValue } from '../operation/json.js';
+import { LIMITS } from '../operation/limits.js';
 import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
 import type { Receipt } from '../operation/receipt.js';
 import type { ToolOperation } from '../operation/record.js';
@@ -304,6 +305,7 @@ export class ToolOperationHandle {
         question,
         deadlineAt,
       })),
+      lastFault: live?.lastFault ?? null,
       cancelRequested: described.state === 'CANCEL_REQUESTED',
       polls: live?.cursor.observationCount ?? 0,
       waitingForWorkerSince,
@@ -339,6 +341,9 @@ function pickRound(view: OperationView, roundId: string | undefined): PendingInp
 
 function objectionTo(round: PendingInput, action: InputAction, content: JsonValue): string | null {
   if (action !== 'accept') return content === null ? null : `"${action}" carries no content`;
+  const replyBytes = Buffer.byteLength(JSON.stringify(content));
+  if (replyBytes > LIMITS.replyBytes)
+    return `the reply has ${replyBytes} bytes, more than ${LIMITS.replyBytes}`;
   const { schema, mode } = round.question;
   if (mode === 'url') return content === null ? null : 'a link is opened, not filled in: no content';
   return schema ? checkSchema(schema, content) : null;

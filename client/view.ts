@@ -40,12 +40,14 @@ export interface OperationView {
   readonly failureKind: FailureKind | null;
   /** Why it ended, is held, or is being cancelled. */
   readonly reason: string | null;
-  /** Evidence while UNRESOLVED. */
+  /** On what it was decided, or why it is held. */
   readonly evidence: string | null;
   /** Since when it is held; null where it is not, or where no worker tells. */
   readonly heldSince: number | null;
   /** An operator has spoken; the end is being written. */
   readonly decidedByOperator: boolean;
+  /** The last fault of a look that is still going on; null once a look succeeded. */
+  readonly lastFault: string | null;
   readonly pendingInput: readonly PendingInput[];
   readonly cancelRequested: boolean;
   readonly result: ViewResult | null;
@@ -85,6 +87,7 @@ export function viewOfRecord(
     evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
     heldSince: record.hold?.sinceAt ?? record.ledgerBehind?.at ?? null,
     decidedByOperator: record.operator !== null,
+    lastFault: live?.lastFault ?? null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
       round.question
         ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }]
@@ -118,6 +121,7 @@ export function viewOfEnd(receipt: Receipt, resultJson: string | null, run: RunI
     outcome: receipt.outcome,
     failureKind: receipt.failureKind,
     reason: receipt.decision.reason,
+    evidence: receipt.decision.evidence,
     cancelRequested: receipt.cancelGeneration > 0,
     result: result && {
       digest: result.digest,
@@ -146,6 +150,7 @@ export function emptyView(run: RunIdentity, state: OperationState): OperationVie
     evidence: null,
     heldSince: null,
     decidedByOperator: false,
+    lastFault: null,
     pendingInput: [],
     cancelRequested: false,
     result: null,

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, type WorkflowBundleWithSourceMap } from '@temporalio/worker';
 
 /** Where `npm run build` puts the bundle, beside the compiled rooms. */
 export const PREBUILT_BUNDLE = fileURLToPath(new URL('../workflow-bundle.js', import.meta.url));
@@ -16,7 +16,7 @@ export interface BundleOptions {
 }
 
 export function bundleWorkflows(options: BundleOptions = {}): Promise<WorkflowBundleWithSourceMap> {
-  return bundleWorkflowCode({ workflowsPath: WORKFLOWS, ...options });
+  return bundleWorkflowCode({ workflowsPath: WORKFLOWS, logger: new DefaultLogger('WARN'), ...options });
 }
 
 /** The prebuilt bundle, or one made now where converters or interceptors have to be inside it. */

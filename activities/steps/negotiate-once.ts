@@ -89,6 +89,8 @@ function objectionTo(
       `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;
     return { code: 'LongTaskUnsupported', message };
   }
+  const keyMiss = keyObjection(negotiated, row);
+  if (keyMiss) return keyMiss;
   const keyed =
     policy.submissionPolicy === 'key-argument' && policy.keyName
       ? { ...args, [policy.keyName]: row.submissionKey }
@@ -97,4 +99,13 @@ function objectionTo(
   return miss
     ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) }
     : null;
+}
+
+/** A key that the tool has no argument for deduplicates nothing: to send again under it would run it twice. */
+function keyObjection({ inputSchema }: Negotiated, { policy, tool }: RowSnapshot): Rejection | null {
+  const { properties } = inputSchema;
+  if (policy.submissionPolicy !== 'key-argument' || policy.keyName === null) return null;
+  if (typeof properties !== 'object' || properties === null || policy.keyName in properties) return null;
+  const message = `tool "${tool}" has no argument "${policy.keyName}" to carry the key: mend submission.argument`;
+  return { code: 'bad-arguments', message };
 }

@@ -4,12 +4,7 @@
 import { LIMITS } from '../../operation/limits.js';
 import type { FirstSight, StepFact } from '../../operation/facts.js';
 import type { JsonObject } from '../../operation/json.js';
-import {
-  backOffMs,
-  clampIntervalMs,
-  clip,
-  pollGapMs,
-} from '../../operation/policy.js';
+import { backOffMs, clampIntervalMs, clip, pollGapMs } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
 import {
   type Observation,

@@ -8,13 +8,14 @@ import { type OperationView, ToolOperationClient, type ToolOperationHandle } fro
 import { ENGINE_SEARCH_ATTRIBUTES } from '../../worker/engine-needs.js';
 import { findTemporal, temporalCacheDir } from '../engine/temporal-binary.js';
 import { startTemporalServer } from '../engine/temporal-server.js';
+import { CommandError } from '../exit-codes.js';
 import { watchInterrupts, whenAborted } from '../interrupts.js';
 import { createProgress, type Progress } from '../progress.js';
 import { resultText, viewLines } from '../render-view.js';
 import { prepareStateDirectory, type StateDirectory } from '../state-directory.js';
 import { startWorkerProcess, type WorkerChild } from '../worker-child.js';
 import { countReceipts } from './count-receipts.js';
-import { startEverythingServer } from './everything-server.js';
+import { type EverythingServer, EverythingServerError, startEverythingServer } from './everything-server.js';
 import { type PassThrough, startPassThrough } from './pass-through.js';
 import { answerQuestion } from './self-answer.js';
 
@@ -63,10 +64,8 @@ export async function runDemo(options: DemoOptions): Promise<number> {
 async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
   const progress = createProgress(process.stderr);
   const say = (line: string): void => progress.note(line);
-  // Each demo has a directory of its own: two at once must not share a database file.
-  const directory = await prepareStateDirectory(
-    join('.durable-tool-calls', `demo-${Date.now().toString(36)}`),
-  );
+  const everything = await startTool();
+  undo.push(() => everything.stop());
   const found = await findTemporal({
     env: withoutCluster(process.env),
     cacheDir: temporalCacheDir(process.env),
@@ -74,6 +73,10 @@ async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
     log: say,
   });
   if (found.kind !== 'binary') throw new Error('the demo starts a Temporal server of its own');
+  // Each demo has a directory of its own: two at once must not share a database file.
+  const directory = await prepareStateDirectory(
+    join('.durable-tool-calls', `demo-${Date.now().toString(36)}`),
+  );
   const engine = await startTemporalServer({
     binary: found.path,
     dbFile: directory.temporalDbFile,
@@ -82,8 +85,6 @@ async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
   });
   undo.push(engine.stop);
   say(`engine: ${engine.address}, database ${relative('.', directory.temporalDbFile)}`);
-  const everything = await startEverythingServer();
-  undo.push(() => everything.stop());
   const wire = await startPassThrough({ targetUrl: everything.url });
   undo.push(() => wire.stop());
   say(`tool server: @modelcontextprotocol/server-everything behind a counting pass-through at ${wire.url}`);
@@ -98,6 +99,16 @@ async function buildStage(undo: (() => Promise<unknown>)[]): Promise<Stage> {
     log: say,
   });
   return { directory, address: engine.address, uiUrl: engine.uiUrl, wire, configFile, client, say, progress };
+}
+
+/** First of all: without it there is nothing to show. */
+async function startTool(): Promise<EverythingServer> {
+  try {
+    return await startEverythingServer();
+  } catch (error) {
+    if (!EverythingServerError.isInstance(error)) throw error;
+    throw new CommandError(`the demo runs in a checkout of the repository: ${error.message}`);
+  }
 }
 
 /** The demo shows itself on its own server, whatever cluster this shell is set to. */
@@ -128,8 +139,10 @@ async function play(
     `kill -9: worker ${first.pid} is gone (${killSignal}); the question is in the store, nobody has answered`,
   );
   const starting = startWorker(stage, undo);
-  const { content, action } = await answerQuestion(round.question, { signal, say, progress: stage.progress });
+  const answer = await answerQuestion(round.question, { signal, say, progress: stage.progress });
   const second = await starting;
+  if (!answer) return 130;
+  const { content, action } = answer;
   say(`new worker: process ${second.pid}`);
   const verdict = await handle.answer({ roundId: round.roundId, action, content });
   say(`answer: ${verdict.kind}, delivered in the old session by process ${second.pid}`);
@@ -178,6 +191,7 @@ async function watchUntil(
 /** Says what was seen, and judges by that alone. */
 function report(stage: Stage, ended: OperationView, seen: Seen): number {
   const { say, wire, directory } = stage;
+  stage.progress.end();
   const requests = wire.counts().toolsCall;
   const receipts = countReceipts(directory.storeFile, ended.callNodeId);
   for (const line of viewLines(ended)) say(line);

@@ -14,6 +14,7 @@ export interface DemoAnswer {
   readonly content: JsonValue;
 }
 
+/** Null where the person left with Ctrl-C or Escape. */
 export async function answerQuestion(
   question: Question,
   options: {
@@ -21,7 +22,7 @@ export async function answerQuestion(
     readonly say: (line: string) => void;
     readonly progress: Progress;
   },
-): Promise<DemoAnswer> {
+): Promise<DemoAnswer | null> {
   if (!process.stdin.isTTY) {
     options.say('no terminal to ask on: the demo answers itself');
     return selfAnswer(question, options.say);
@@ -32,9 +33,9 @@ export async function answerQuestion(
   const reply = await askHuman(question, { signal: AbortSignal.any([patience, options.signal]) });
   options.progress.resume();
   if (reply?.kind === 'reply') return { action: reply.action, content: reply.content };
-  options.say(
-    patience.aborted ? 'nobody answered: the demo answers itself' : 'left open: the demo answers itself',
-  );
+  // Ctrl-C at the prompt ends the demo, as it does anywhere else in it.
+  if (reply?.kind === 'left') return null;
+  options.say('nobody answered: the demo answers itself');
   return selfAnswer(question, options.say);
 }
 
