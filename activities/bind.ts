@@ -12,7 +12,14 @@ import { clip } from '../operation/policy.js';
 import { StoreError } from '../receipts/store.js';
 import { eventsOf, type OperationEvent } from './events.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry, StepStop } from './ports.js';
-import type { AcceptOutcome, StepActivities } from './step-inputs.js';
+import type {
+  AcceptInput,
+  AcceptOutcome,
+  FromWorkflow,
+  OpenInput,
+  StepActivities,
+  StepInput,
+} from './step-inputs.js';
 import { acceptTerminal } from './steps/accept.js';
 import { deliverAnswer } from './steps/answer.js';
 import { sendCancel } from './steps/cancel.js';
@@ -33,16 +40,22 @@ export interface BindOptions {
 
 /** The activities of `toolOperation`, for any Worker. Steps that may not answer twice are safe to be retried. */
 export function createStepActivities(ports: Ports, options: BindOptions = {}): StepActivities {
-  const step = <I extends { readonly callNodeId: string }>(
+  const step = <I extends StepInput>(
     body: (input: I, ports: Ports, attempt: Attempt) => Promise<StepFact>,
   ) => {
-    return (input: I) =>
+    return (input: FromWorkflow<I>) =>
       told(
         input.callNodeId,
         options,
         null,
         (fact: StepFact) => fact,
-        () => inAttempt(input.callNodeId, options, (attempt) => body(input, ports, attempt), ledgerMissing),
+        () =>
+          inAttempt(
+            input.callNodeId,
+            options,
+            (attempt) => body(ofThisRun<I>(input), ports, attempt),
+            ledgerMissing,
+          ),
       );
   };
   const deliver = step(deliverAnswer);
@@ -53,7 +66,8 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
         options,
         null,
         (fact: StepFact) => fact,
-        () => asFailure(() => open(input, ports), options, input.callNodeId, ledgerMissing),
+        () =>
+          asFailure(() => open(ofThisRun<OpenInput>(input), ports), options, input.callNodeId, ledgerMissing),
       ),
     submit: step(submit),
     lookUp: step(lookUp),
@@ -77,11 +91,17 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
           inAttempt<AcceptOutcome>(
             input.callNodeId,
             options,
-            (attempt) => acceptTerminal(input, ports, attempt),
+            (attempt) => acceptTerminal(ofThisRun<AcceptInput>(input), ports, attempt),
             (error) => ({ fact: ledgerMissing(error), inlineResult: null }),
           ),
       ),
   };
+}
+
+function ofThisRun<I extends { readonly runId: string }>(input: FromWorkflow<I>): I {
+  const { workflowExecution } = Context.current().info;
+  if (!workflowExecution) throw new Error('a step runs only for a workflow');
+  return { ...input, runId: workflowExecution.runId } as unknown as I;
 }
 
 /** Tells of a step that ended with a fact. */

@@ -8,7 +8,7 @@ import type { LiveStatus } from '../operation/live-status.js';
 import type { SeamName } from '../operation/names.js';
 import type { OperationPolicy } from '../operation/row.js';
 import type { ProtocolRegistry, ToolServer } from '../protocols/adapter.js';
-import type { ReceiptStore } from '../receipts/store.js';
+import { type ReceiptStore, StoreError } from '../receipts/store.js';
 
 export interface Ports {
   readonly receipts: ReceiptStore;
@@ -62,6 +62,12 @@ export class StepStop extends Error {
     super(message);
     this.code = code;
   }
+}
+
+/** A fault of the database under the store (locked, full, gone): tried again, never taken for the server's. */
+export function isStoreFault(error: unknown): boolean {
+  const code = error instanceof Error ? (error as Error & { code?: unknown }).code : undefined;
+  return StoreError.isInstance(error) || (typeof code === 'string' && /^(SQLITE|E[A-Z]+)/.test(code));
 }
 
 /** The step was interrupted before it did anything that counts. */

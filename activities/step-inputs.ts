@@ -5,6 +5,12 @@ import type { Course, OperatorWord, Presented } from '../operation/build-receipt
 import type { PollCursor, ReplyMail, StepFact } from '../operation/facts.js';
 import type { JsonObject } from '../operation/json.js';
 
+/**
+ * As the workflow hands it over. The run is told by the engine, never by the input: an activity that is pending when its
+ * workflow is reset keeps its input, but belongs to the new run.
+ */
+export type FromWorkflow<Input extends { readonly runId: string }> = Omit<Input, 'runId'>;
+
 /** Which run asks, and the epoch it believes to hold. */
 export interface StepInput {
   readonly callNodeId: string;
@@ -20,6 +26,8 @@ export interface OpenInput {
   readonly tool: string;
   readonly arguments: JsonObject;
   readonly waitBudgetMs: number | null;
+  /** This run goes on from another, or has opened the row before: a missing row is then a lost one. */
+  readonly mustExist: boolean;
 }
 
 export interface SubmitInput extends StepInput {
@@ -50,6 +58,8 @@ export interface ObserveInput extends StepInput {
 
 export interface AnswerInput extends StepInput {
   readonly reply: ReplyMail;
+  /** The round's own deadline: past it the delivery is given up. */
+  readonly deadlineAt: number;
 }
 
 export interface CancelInput extends StepInput {
@@ -77,12 +87,12 @@ export type AcceptOutcome = {
 
 /** The activities as the workflow sees them; names are in operation/names.ts. */
 export interface StepActivities {
-  readonly open: (input: OpenInput) => Promise<StepFact>;
-  readonly submit: (input: SubmitInput) => Promise<StepFact>;
-  readonly lookUp: (input: LookUpInput) => Promise<StepFact>;
-  readonly observe: (input: ObserveInput) => Promise<StepFact>;
-  readonly deliverAnswer: (input: AnswerInput) => Promise<StepFact>;
-  readonly sendCancel: (input: CancelInput) => Promise<StepFact>;
-  readonly fetchResult: (input: FetchInput) => Promise<StepFact>;
-  readonly acceptTerminal: (input: AcceptInput) => Promise<AcceptOutcome>;
+  readonly open: (input: FromWorkflow<OpenInput>) => Promise<StepFact>;
+  readonly submit: (input: FromWorkflow<SubmitInput>) => Promise<StepFact>;
+  readonly lookUp: (input: FromWorkflow<LookUpInput>) => Promise<StepFact>;
+  readonly observe: (input: FromWorkflow<ObserveInput>) => Promise<StepFact>;
+  readonly deliverAnswer: (input: FromWorkflow<AnswerInput>) => Promise<StepFact>;
+  readonly sendCancel: (input: FromWorkflow<CancelInput>) => Promise<StepFact>;
+  readonly fetchResult: (input: FromWorkflow<FetchInput>) => Promise<StepFact>;
+  readonly acceptTerminal: (input: FromWorkflow<AcceptInput>) => Promise<AcceptOutcome>;
 }

@@ -10,7 +10,7 @@ import { backOffMs, clip, unsettledLegs } from './policy.js';
 import { loseHandle, needsFreshSession } from './handle.js';
 import { afterRecheck, holdOperation, releaseHold } from './hold.js';
 import type { ToolOperation } from './record.js';
-import { foldReply, settleReply } from './replies.js';
+import { closeWaitingReplies, foldReply, settleReply } from './replies.js';
 
 export interface Folded {
   readonly record: ToolOperation;
@@ -31,6 +31,7 @@ export function apply(record: ToolOperation, fact: Fact): Folded {
     case 'cancelRequested':
     case 'replyGiven':
     case 'operatorDecided':
+    case 'superseded':
     case 'interrupted':
     case 'timePassed':
       return applyOutside(record, fact);
@@ -48,13 +49,13 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
       }
       const asked = {
         reason: clip(fact.reason, LIMITS.reasonChars),
-        requestedBy: fact.requestedBy,
+        requestedBy: clip(fact.requestedBy, LIMITS.reasonChars),
         at: fact.at,
       };
       const heard = { ...record, cancelAsked: asked };
       // A held operation whose remote work we can name leaves its hold to be cancelled.
       const released = heard.hold && heard.remoteReference ? releaseHold(heard, fact.at) : heard;
-      return { record: settle(released, fact.at), verdict: { kind: 'requested' } };
+      return { record: settleTime(released, fact.at), verdict: { kind: 'requested' } };
     }
     case 'replyGiven': {
       const { record: next, verdict } = foldReply(record, fact.reply);
@@ -67,10 +68,16 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
         decision: fact.decision.kind,
         remoteId: fact.decision.kind === 'found' ? fact.decision.remoteId : null,
         evidence: clip(fact.evidence, LIMITS.evidenceChars),
-        decidedBy: fact.decidedBy,
+        decidedBy: clip(fact.decidedBy, LIMITS.reasonChars),
       };
       return { record: settle({ ...record, operator }, fact.at), verdict: { kind: 'folded' } };
     }
+    case 'superseded':
+      // Only a live run hears of it: it opens the row again and goes on from there.
+      return {
+        record: { ...record, executionEpoch: 0, takeovers: record.takeovers + 1 },
+        verdict: { kind: 'folded' },
+      };
     case 'interrupted':
     case 'timePassed':
       return { record: settle(record, fact.at), verdict: { kind: 'folded' } };
@@ -93,7 +100,8 @@ function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
   const known = freeByEvidence(foldRow(record, fact.row), record, fact.at);
   const next = settle(foldOutcome(known, record, fact), fact.at);
   // A step that took the row over from another run may find it anywhere on its course.
-  if (!tookOver && !isLegalMove(record.state, next.state)) {
+  // An ended row is an end wherever it is met.
+  if (!tookOver && !next.receipt && !record.ledgerBehind && !isLegalMove(record.state, next.state)) {
     throw new IllegalTransition(
       `${fact.kind} moved ${record.callNodeId} from ${record.state} to ${next.state}`,
     );
@@ -117,7 +125,7 @@ function foldOutcome(
 ): ToolOperation {
   switch (fact.kind) {
     case 'opened':
-      return record;
+      return { ...record, ledgerBehind: null };
     case 'submitted':
       return paceResend(foldFirstSight(record, fact.seen ?? null), fact);
     case 'lookedUp':
@@ -155,6 +163,12 @@ function paceResend(record: ToolOperation, fact: Extract<StepFact, { kind: 'subm
   return { ...spaced, nextLookUpAt: later(spaced.nextLookUpAt, fact.notBeforeAt) };
 }
 
+/** Misses are spaced like polls: never under the server's interval or Retry-After. */
+function afterMiss(fact: Extract<StepFact, { kind: 'observed' }>): number {
+  const gapMs = Math.max(LIMITS.missedGapMs, fact.cursor.lastIntervalMs ?? 0);
+  return later(fact.at + gapMs, fact.notBeforeAt) ?? fact.at + gapMs;
+}
+
 /** Our own spacing, or the server's Retry-After where that is longer. */
 function later(dueAt: number | null, notBeforeAt: number | undefined): number | null {
   return notBeforeAt === undefined ? dueAt : Math.max(dueAt ?? 0, notBeforeAt);
@@ -190,25 +204,13 @@ function foldObservation(
   };
   switch (fact.finding) {
     case 'notFound':
-      return loseHandle(
-        {
-          ...seen,
-          notFoundReads: seen.notFoundReads + 1,
-          sessionLost: false,
-          nextLookAt: fact.at + LIMITS.notFoundGapMs,
-        },
-        fact.at,
-        fact.evidence ?? 'the server does not know the reference',
-      );
-    case 'sessionLost':
-      return loseHandle(
-        { ...seen, sessionLost: true, nextLookAt: null },
-        fact.at,
-        fact.evidence ?? 'the session is gone',
-      );
+    case 'sessionLost': {
+      const missed = { ...seen, missedReads: seen.missedReads + 1, nextLookAt: afterMiss(fact) };
+      return loseHandle(missed, fact.at, fact.evidence ?? 'the server does not know the reference');
+    }
     case 'violation': {
       const violations = seen.violations + 1;
-      const flagged = { ...seen, violations, nextLookAt: fact.at + LIMITS.notFoundGapMs };
+      const flagged = { ...seen, violations, nextLookAt: afterMiss(fact) };
       const evidence = fact.evidence ?? 'a reply broke the contract';
       if (flagged.hold) return afterRecheck(flagged, fact.at, false);
       return violations < LIMITS.violationReads || flagged.terminalObservation
@@ -216,7 +218,7 @@ function foldObservation(
         : holdOperation(flagged, 'protocol-violation', fact.at, evidence);
     }
     default: {
-      const found = { ...seen, notFoundReads: 0, sessionLost: false, violations: 0, nextLookAt: null };
+      const found = { ...seen, missedReads: 0, violations: 0, nextLookAt: null };
       return afterRecheck(found, fact.at, fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null);
     }
   }
@@ -270,17 +272,29 @@ function foldAcceptance(record: ToolOperation, fact: Extract<StepFact, { kind: '
   );
 }
 
+/** Nothing is sent while the row is behind; it is opened again, ever more slowly, until it is not. */
 function flagLedger(record: ToolOperation, at: number, evidence: string): ToolOperation {
   if (record.receipt) return record;
-  const flagged = {
-    ...record,
-    ledgerBehind: record.ledgerBehind ?? { at, evidence: clip(evidence, LIMITS.evidenceChars) },
+  const rechecks = (record.ledgerBehind?.rechecks ?? -1) + 1;
+  const nextRecheckAt = at + backOffMs(LIMITS.ledgerGapMs, LIMITS.recheckCeilingMs, rechecks + 1);
+  const ledgerBehind = {
+    at: record.ledgerBehind?.at ?? at,
+    evidence: clip(evidence, LIMITS.evidenceChars),
+    rechecks,
+    nextRecheckAt,
   };
+  const flagged = { ...record, ledgerBehind };
   return { ...flagged, state: deriveState(flagged) };
 }
 
 /** Lets every rule of time and policy speak, then reads the state off the facts. */
 function settle(record: ToolOperation, at: number): ToolOperation {
+  const settled = closeWaitingReplies(settleTime(record, at));
+  return { ...settled, state: deriveState(settled) };
+}
+
+/** Without the verdicts on waiting replies: one of them may be in flight, and its delivery knows better. */
+function settleTime(record: ToolOperation, at: number): ToolOperation {
   const timed = enforceTime({ ...record, state: deriveState(record) }, at);
   return { ...timed, state: deriveState(timed) };
 }

@@ -5,10 +5,9 @@ import { LIMITS } from './limits.js';
 import { openRounds, waitDeadlineAt } from './policy.js';
 import type { ToolOperation } from './record.js';
 import { holdOperation } from './hold.js';
-import { closeWaitingReplies } from './replies.js';
 
 export function enforceTime(record: ToolOperation, at: number): ToolOperation {
-  return closeWaitingReplies(enforceState(record, at));
+  return enforceState(record, at);
 }
 
 function enforceState(record: ToolOperation, at: number): ToolOperation {

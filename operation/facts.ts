@@ -145,6 +145,8 @@ export type OutsideFact =
     }
   /** An interruptible step ended without an outcome because something more urgent came. */
   | { readonly kind: 'interrupted'; readonly at: number }
+  /** A step of this run was refused under an older epoch. */
+  | { readonly kind: 'superseded'; readonly at: number }
   | { readonly kind: 'timePassed'; readonly at: number };
 
 export type Fact = StepFact | OutsideFact;

@@ -11,13 +11,12 @@ export function loseHandle(record: ToolOperation, at: number, evidence: string):
   if (record.hold) return afterRecheck(record, at, false);
   if (record.expiresAt !== null && at >= record.expiresAt)
     return holdOperation(record, 'expired', at, evidence);
-  const readsSpent = record.notFoundReads >= LIMITS.notFoundReads || record.sessionLost;
-  if (!readsSpent || record.sessionsRenewed === 0) return record;
+  if (record.missedReads < LIMITS.missedReads || record.sessionsRenewed === 0) return record;
   return holdOperation(record, 'handle-lost', at, evidence);
 }
 
-/** The next look must go through a new session: this one is gone, or keeps denying what it gave us. */
+/** The next look goes through a new session: several spaced reads in the old one found nothing. One stray 404 does not. */
 export function needsFreshSession(record: ToolOperation): boolean {
   if (record.sessionsRenewed > 0) return false;
-  return record.sessionLost || record.notFoundReads >= LIMITS.notFoundReads;
+  return record.missedReads >= LIMITS.missedReads;
 }

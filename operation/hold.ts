@@ -11,6 +11,8 @@ const RECHECKABLE: readonly HoldReason[] = [
   'cancel-never-settled',
   'wait-budget',
   'protocol-violation',
+  'ambiguous-submission',
+  'look-up-deadline',
 ];
 
 export function holdOperation(

@@ -31,7 +31,7 @@ export type Step =
       readonly given?: string;
     }
   | ObserveStep
-  | { readonly kind: 'answer'; readonly reply: ReplyMail }
+  | { readonly kind: 'answer'; readonly reply: ReplyMail; readonly deadlineAt: number }
   | { readonly kind: 'cancel'; readonly reason: string }
   | { readonly kind: 'fetchResult'; readonly notBeforeAt: number | null }
   | { readonly kind: 'accept' }
@@ -40,6 +40,9 @@ export type Step =
 
 /** The next step of an operation. `nowMs` is the workflow's clock. */
 export function nextStep(record: ToolOperation, nowMs: number): Step {
+  const hasEnded = record.receipt !== null;
+  if (record.ledgerBehind && !hasEnded) return stepWhileBehind(record.ledgerBehind.nextRecheckAt, nowMs);
+  if (record.executionEpoch === 0 && !hasEnded) return { kind: 'open' };
   switch (record.state) {
     case 'SUBMITTING':
     case 'NOT_FOUND_SAFE':
@@ -70,8 +73,13 @@ function isReadyToAccept(record: ToolOperation): boolean {
   return record.terminalObservation?.remoteStatus === 'cancelled' || record.result !== null;
 }
 
+/** The store was restored from a backup, or is another one: looked at again, nothing is sent meanwhile. */
+function stepWhileBehind(nextRecheckAt: number, nowMs: number): Step {
+  return nowMs >= nextRecheckAt ? { kind: 'open' } : { kind: 'awaitOperator', untilAt: nextRecheckAt };
+}
+
 function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
-  if (record.executionEpoch === 0 || !record.policy) return { kind: 'open' };
+  if (!record.policy) return { kind: 'open' };
   if (record.rejection) return { kind: 'accept' };
   if (record.cancelGeneration > 0) return { kind: 'accept' };
   // Never submit in order to cancel: the raised generation also bars every zombie's claim.
@@ -81,7 +89,6 @@ function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
 }
 
 function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
-  if (record.ledgerBehind) return { kind: 'awaitOperator', untilAt: null };
   switch (record.submissionPolicy) {
     case 'key-argument':
     case 'key-meta':
@@ -110,11 +117,11 @@ function observeStep(record: ToolOperation, deadlineAt: number | null): ObserveS
 
 function stepWhileAsked(record: ToolOperation): Step {
   const rounds = openRounds(record.rounds);
+  const deadlineAt = Math.min(...rounds.map((round) => round.deadlineAt));
   const reply = record.waitingReplies.find((waiting) =>
     rounds.some((round) => round.roundId === waiting.roundId),
   );
-  if (reply) return { kind: 'answer', reply };
-  const deadlineAt = Math.min(...rounds.map((round) => round.deadlineAt));
+  if (reply) return { kind: 'answer', reply, deadlineAt };
   return {
     ...observeStep(record, deadlineAt),
     kind: 'askHuman',
@@ -136,15 +143,15 @@ function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
     return { kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given: record.operator.remoteId };
   if (record.operator) return { kind: 'accept' };
   const recheckAt = record.hold?.nextRecheckAt ?? null;
-  if (recheckAt !== null && nowMs >= recheckAt && record.remoteReference) {
-    return {
-      ...observeStep(record, null),
-      notBeforeAt: null,
-      freshSession: record.hold?.reason === 'handle-lost' || record.sessionLost || needsFreshSession(record),
-      once: true,
-    };
-  }
+  if (recheckAt !== null && nowMs >= recheckAt) return recheck(record, nowMs);
   return { kind: 'awaitOperator', untilAt: earliest(recheckAt, closesAt(record)) };
+}
+
+/** One look, whatever it shows: at the work where it is known, else whether it has become known. */
+function recheck(record: ToolOperation, nowMs: number): Step {
+  if (!record.remoteReference) return { kind: 'lookUp', notBeforeAt: null, deadlineAt: nowMs };
+  const freshSession = record.hold?.reason === 'handle-lost' || needsFreshSession(record);
+  return { ...observeStep(record, null), notBeforeAt: null, freshSession, once: true };
 }
 
 function closesAt(record: ToolOperation): number | null {

@@ -96,15 +96,22 @@ export interface ToolOperation {
   readonly fetches: number;
   readonly nextFetchAt: number | null;
   readonly fetchDeadlineAt: number | null;
-  readonly notFoundReads: number;
+  /** Looks in a row for which the reference or its session was unknown. */
+  readonly missedReads: number;
   readonly sessionsRenewed: number;
-  readonly sessionLost: boolean;
   readonly violations: number;
   readonly nextLookAt: number | null;
   readonly acceptRefusals: number;
+  /** How often this run found itself superseded and opened the row again. */
+  readonly takeovers: number;
   readonly heldMs: number;
   readonly hold: Hold | null;
-  readonly ledgerBehind: { readonly at: number; readonly evidence: string } | null;
+  readonly ledgerBehind: {
+    readonly at: number;
+    readonly evidence: string;
+    readonly rechecks: number;
+    readonly nextRecheckAt: number;
+  } | null;
   readonly operator: {
     readonly decision: 'neverCreated' | 'close' | 'found';
     /** Of `found` only. */
@@ -172,12 +179,12 @@ export function newOperation(start: NewOperation): ToolOperation {
     fetches: 0,
     nextFetchAt: null,
     fetchDeadlineAt: null,
-    notFoundReads: 0,
+    missedReads: 0,
     sessionsRenewed: 0,
-    sessionLost: false,
     violations: 0,
     nextLookAt: null,
     acceptRefusals: 0,
+    takeovers: 0,
     heldMs: 0,
     hold: null,
     ledgerBehind: null,

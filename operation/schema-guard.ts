@@ -12,6 +12,10 @@ export function guardSchema(schema: JsonObject): GuardedSchema {
   if (depthOf(schema, 0) > LIMITS.schemaDepth) {
     return { kind: 'refused', reason: `the schema is nested deeper than ${LIMITS.schemaDepth}` };
   }
+  // References may double the work at each level: twenty of them take seconds, forty never end.
+  if (countRefs(schema) > LIMITS.schemaRefs) {
+    return { kind: 'refused', reason: `the schema has more than ${LIMITS.schemaRefs} references` };
+  }
   return { kind: 'usable', schema: withoutHostilePatterns(schema) as JsonObject };
 }
 
@@ -22,6 +26,13 @@ function depthOf(value: JsonValue, depth: number): number {
     (deepest, member) => Math.max(deepest, depthOf(member as JsonValue, depth + 1)),
     depth,
   );
+}
+
+function countRefs(value: JsonValue): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const own = '$ref' in value || '$dynamicRef' in value ? 1 : 0;
+  const members: readonly JsonValue[] = Array.isArray(value) ? value : Object.values(value as JsonObject);
+  return members.reduce<number>((sum, member) => sum + countRefs(member), own);
 }
 
 function withoutHostilePatterns(value: JsonValue): JsonValue {
@@ -46,6 +57,7 @@ function isObject(value: JsonValue): value is JsonObject {
 export function isTamePattern(pattern: string): boolean {
   if (pattern.length > LIMITS.schemaPatternChars) return false;
   if (/\)[*+?{]|\\[1-9k]|\(\?/.test(pattern)) return false;
-  // Two wide repeats side by side already backtrack quadratically; three or more are refused.
-  return (pattern.match(/[*+]|\{\d+,(?:\d{2,})?\}/g) ?? []).length <= 2;
+  const wide = (pattern.match(/[*+]|\{\d+,(?:\d{2,})?\}/g) ?? []).length;
+  // Unanchored, even one wide repeat is tried at every place; two side by side backtrack at each of them.
+  return wide === 0 || (wide === 1 && pattern.startsWith('^'));
 }

@@ -12,6 +12,7 @@ export type Opening = { kind: 'opened' } | { kind: 'conflict'; storedDigest: str
 export async function openRow(tx: Tx, request: OpenRequest, nowAt: number): Promise<Opening> {
   const row = await readSnapshot(tx, request.callNodeId);
   if (!row) {
+    if (request.mustExist) throw missingRow(request.callNodeId);
     await createRow(tx, request, nowAt);
     return { kind: 'opened' };
   }
@@ -80,5 +81,9 @@ async function takeOwnership(work: RowWork, runId: string): Promise<void> {
 export async function requireRow(tx: Tx, callNodeId: string): Promise<RowSnapshot> {
   const row = await readSnapshot(tx, callNodeId);
   if (row) return row;
-  throw new StoreError('LedgerMissing', `The store holds no row for ${callNodeId}.`);
+  throw missingRow(callNodeId);
+}
+
+function missingRow(callNodeId: string): StoreError {
+  return new StoreError('LedgerMissing', `The store holds no row for ${callNodeId}.`);
 }

@@ -39,6 +39,8 @@ export interface OpenRequest {
   /** Set where the worker knows no such server: a new row is born rejected; an adopted one is left alone. */
   readonly rejection: Rejection | null;
   readonly runId: string;
+  /** A missing row is `LedgerMissing` instead of a new one. */
+  readonly mustExist: boolean;
   readonly at: number;
 }
 
@@ -143,6 +145,11 @@ export interface ReceiptStore {
   /** Just before the reply's bytes may leave; first wins. Not fenced. */
   recordSending(callNodeId: string, roundId: string, replyDigest: string, at: number): Promise<RowSnapshot>;
   recordDelivery(callNodeId: string, roundId: string, replyDigest: string, at: number): Promise<RowSnapshot>;
+  /**
+   * The server refused this reply for good: the round stands again as if nobody had replied. Only an undelivered reply
+   * with this digest on a round that is open; anything else is left as it is. Not fenced.
+   */
+  retractReply(callNodeId: string, roundId: string, replyDigest: string): Promise<RowSnapshot>;
 
   /** Raises `cancelGeneration` from `fromGeneration` by one, delivery `unsent`; a no-op when it is already past. Fenced. */
   raiseCancel(fence: Fence, fromGeneration: number, reason: string): Promise<RowSnapshot>;
@@ -183,6 +190,7 @@ export type EvidenceKind =
   | 'acceptance-refused'
   | 'absence-proved'
   | 'question-lost'
+  | 'reply-refused'
   | 'protocol-violation';
 
 export type StoreErrorCode = 'Superseded' | 'LedgerMissing' | 'StoreVersion' | 'StoreUnusable';

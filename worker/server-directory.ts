@@ -2,6 +2,7 @@
 // Must never hand out a server that is not configured.
 
 import type { ServerDirectory } from '../activities/ports.js';
+import { LIMITS } from '../operation/limits.js';
 import type { OperationPolicy } from '../operation/row.js';
 import { policyOf, type ToolServersConfig } from './tool-servers.js';
 
@@ -29,4 +30,12 @@ export function serverDirectory(config: ToolServersConfig, budgets: Budgets = {}
       ...budgets,
     }),
   };
+}
+
+/** The longest that a submission of a tool without tasks may take (ms). */
+export function longestPlainCallMs(config: ToolServersConfig): number {
+  const bounds = [...config.servers.values()].flatMap(({ tools }) =>
+    Object.values(tools).map((tool) => tool.synchronousBoundMs ?? 0),
+  );
+  return Math.max(LIMITS.synchronousBoundMs, ...bounds);
 }

@@ -23,8 +23,10 @@ import { workflowBundle } from './bundle.js';
 import { callPorts } from './call-ports.js';
 import { observedRegistry } from './observed-registry.js';
 import { limitPollRate } from './poll-rate.js';
-import { type Budgets, serverDirectory } from './server-directory.js';
+import { type Budgets, longestPlainCallMs, serverDirectory } from './server-directory.js';
 import type { ToolServersConfig } from './tool-servers.js';
+
+const DRAIN_MARGIN_MS = 5_000;
 
 export interface ToolOperationWorkerOptions {
   readonly connection: NativeConnection;
@@ -40,7 +42,7 @@ export interface ToolOperationWorkerOptions {
   readonly interceptors?: WorkerInterceptors;
   /** Budgets of new operations (ms); default: operation/limits.ts. Running ones keep theirs. */
   readonly budgets?: Budgets;
-  /** ms that a running step may take after shutdown was asked; default 30,000. */
+  /** ms that a running step may take after shutdown was asked; default: the longest plain call configured, and 5,000. */
   readonly shutdownGraceMs?: number;
   readonly maxCachedWorkflows?: number;
   readonly maxConcurrentSteps?: number;
@@ -133,7 +135,8 @@ export async function createToolOperationWorker(
     connection: options.connection,
     namespace,
     taskQueue,
-    shutdownGraceTime: options.shutdownGraceMs ?? 30_000,
+    // A submission cut short by a deploy would be in doubt.
+    shutdownGraceTime: options.shutdownGraceMs ?? longestPlainCallMs(options.servers) + DRAIN_MARGIN_MS,
     ...(options.dataConverter ? { dataConverter: options.dataConverter } : {}),
     ...(options.interceptors ? { interceptors: options.interceptors } : {}),
   };

@@ -14,6 +14,12 @@ import { opening, type StepContext, stepActivities } from './steps.js';
 
 export type PerformableStep = Exclude<Step, { kind: 'awaitOperator' | 'done' }>;
 
+/** A reset run, or one that has lost the row it had: then a missing row must not be made anew. */
+function mustExist(record: ToolOperation): boolean {
+  const { firstExecutionRunId, runId } = workflowInfo();
+  return firstExecutionRunId !== runId || record.ledgerBehind !== null || record.takeovers > 0;
+}
+
 function contextOf(record: ToolOperation): StepContext {
   return {
     server: record.server,
@@ -25,7 +31,7 @@ function contextOf(record: ToolOperation): StepContext {
 
 function fenceOf(record: ToolOperation) {
   const { callNodeId, executionEpoch } = record;
-  return { callNodeId, executionEpoch, runId: workflowInfo().runId };
+  return { callNodeId, executionEpoch };
 }
 
 /** Runs one step; its fact, and what accept brings home besides. */
@@ -55,7 +61,7 @@ function performFact(
         tool,
         waitBudgetMs,
         arguments: input.arguments,
-        runId: fence.runId,
+        mustExist: mustExist(record),
       });
     }
     case 'submit':
@@ -71,7 +77,7 @@ function performFact(
     case 'askHuman':
       return activities.observe({ ...fence, ...observeInput(step, record) });
     case 'answer':
-      return activities.deliverAnswer({ ...fence, reply: step.reply });
+      return activities.deliverAnswer({ ...fence, reply: step.reply, deadlineAt: step.deadlineAt });
     case 'cancel':
       return activities.sendCancel({
         ...fence,

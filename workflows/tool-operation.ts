@@ -11,16 +11,17 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import { RetryState } from '@temporalio/common';
+import { ApplicationFailure, RetryState } from '@temporalio/common';
 import type { AcceptOutcome } from '../activities/step-inputs.js';
 import { apply } from '../operation/apply.js';
-import type { Fact, OperatorDecision, OutsideFact } from '../operation/facts.js';
+import type { Fact, OutsideFact } from '../operation/facts.js';
 import { LIMITS } from '../operation/limits.js';
 import { nextStep, type Step } from '../operation/next-step.js';
 import { newOperation, type ToolOperation } from '../operation/record.js';
 import { verdictOf } from '../operation/replies.js';
 import * as contract from './contract.js';
 import { type PerformableStep, performStep } from './perform-step.js';
+import { readCancel, readOperatorWord, readReply } from './read-messages.js';
 import { createShownState } from './shown-state.js';
 
 /** A step under way; `outcome` is null where it was interrupted. */
@@ -64,7 +65,10 @@ async function run(
   const settle = (running: Running): void => {
     const { settled } = running;
     if (!settled) return;
-    if ('error' in settled) throw settled.error;
+    if ('error' in settled) {
+      if (!isSuperseded(settled.error) || record.takeovers >= LIMITS.takeovers) throw settled.error;
+      return fold({ kind: 'superseded', at: now() });
+    }
     if (settled.outcome) {
       inlineResult = settled.outcome.inlineResult ?? inlineResult;
       fold(settled.outcome.fact);
@@ -117,47 +121,56 @@ async function run(
     foldMail();
     await condition(() => mail.length > 0 || allHandlersFinished());
   } while (mail.length > 0);
+  inlineResult ??= await inlineResultOf(record, input);
   shown.end(record);
   if (!record.receipt) throw new Error('a run ended without a receipt');
   return { receipt: record.receipt, resultJson: inlineResult };
 }
 
+/** A run that adopted an ended row has not seen its result: accepting again brings it, and writes nothing. */
+async function inlineResultOf(
+  record: ToolOperation,
+  input: contract.ToolOperationInput,
+): Promise<string | null> {
+  const sizeBytes = record.receipt?.result?.sizeBytes ?? Number.POSITIVE_INFINITY;
+  if (sizeBytes > LIMITS.inlineResultBytes) return null;
+  return (await performStep({ kind: 'accept' }, record, input)).inlineResult;
+}
+
 /** Handlers only post facts. The update waits for the verdict that the fold gives its reply. */
 function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promise<never>): void {
-  const postReply = (message: contract.ReplyMessage): string => {
+  const postReply = (reply: contract.ReplyMessage): string => {
     const replyToken = uuid4();
-    const { roundId, replyDigest, action, content } = message;
-    mail.push({
-      kind: 'replyGiven',
-      at: Date.now(),
-      reply: { roundId, replyDigest, action, content, replyToken },
-    });
+    mail.push({ kind: 'replyGiven', at: Date.now(), reply: { ...reply, replyToken } });
     return replyToken;
   };
   setHandler(
     contract.answerUpdate,
     async (message) => {
-      const replyToken = postReply(message);
+      const reply = readReply(message);
+      if (typeof reply === 'string') return { kind: 'refused', reason: reply };
+      const replyToken = postReply(reply);
       await condition(() => verdictOf(record(), replyToken) !== null);
       return verdictOf(record(), replyToken) ?? { kind: 'roundClosed' };
     },
-    { validator: validateReply },
+    {
+      // A refusal here leaves no event; the schema is checked by the answer step.
+      validator: (message) => {
+        const reply = readReply(message);
+        if (typeof reply === 'string') throw new TypeError(reply);
+      },
+    },
   );
   setHandler(contract.answerSignal, (message) => {
-    if (isReply(message)) postReply(message);
+    const reply = readReply(message);
+    if (typeof reply !== 'string') postReply(reply);
   });
   setHandler(contract.cancelSignal, (message) => {
-    const reason = String(message?.reason ?? 'cancelled by a signal');
-    const requestedBy = String(message?.requestedBy ?? 'signal');
-    mail.push({ kind: 'cancelRequested', at: Date.now(), reason, requestedBy });
+    mail.push({ kind: 'cancelRequested', at: Date.now(), ...readCancel(message) });
   });
   setHandler(contract.operatorSignal, (message) => {
-    const evidence = String(message?.evidence ?? '');
-    const decidedBy = String(message?.decidedBy ?? '');
-    // An operator's word without evidence and a name is no decision.
-    const decision = decisionOf(message);
-    if (!evidence || !decidedBy || !decision) return;
-    mail.push({ kind: 'operatorDecided', at: Date.now(), decision, evidence, decidedBy });
+    const word = readOperatorWord(message);
+    if (word) mail.push({ kind: 'operatorDecided', at: Date.now(), ...word });
   });
   setHandler(contract.operationQuery, record);
   // Native cancellation means the same as the signal: a request, never an end.
@@ -171,42 +184,13 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
   });
 }
 
-function decisionOf(message: contract.OperatorMessage): OperatorDecision | null {
-  switch (message.decision) {
-    case 'found':
-      return typeof message.remoteId === 'string' && message.remoteId !== ''
-        ? { kind: 'found', remoteId: message.remoteId }
-        : null;
-    case 'neverCreated':
-    case 'close':
-      return { kind: message.decision };
-    default:
-      return null;
-  }
-}
-
-/** Identity and size only: a refusal here leaves no event; the schema is checked by the answer step. */
-function validateReply(message: contract.ReplyMessage): void {
-  if (!isReply(message))
-    throw new TypeError('a reply names roundId, replyDigest and action, and carries content');
-  const sizeChars = JSON.stringify(message.content ?? null).length;
-  if (sizeChars > LIMITS.replyBytes)
-    throw new RangeError(`the reply is larger than ${LIMITS.replyBytes} bytes`);
-}
-
-function isReply(message: contract.ReplyMessage | undefined): message is contract.ReplyMessage {
-  if (typeof message !== 'object' || message === null) return false;
-  const isNamed = typeof message.roundId === 'string' && typeof message.replyDigest === 'string';
-  return isNamed && ['accept', 'decline', 'cancel'].includes(message.action);
-}
-
 /** An observation stays pending while people are asked and while their reply is delivered. */
 function goesBeside(step: Step): boolean {
   return step.kind === 'observe' || step.kind === 'askHuman' || step.kind === 'answer';
 }
 
 function isInterruptible(step: PerformableStep): boolean {
-  return step.kind === 'submit' || step.kind === 'lookUp' || step.kind === 'fetchResult';
+  return ['submit', 'lookUp', 'answer', 'fetchResult'].includes(step.kind);
 }
 
 function begin(step: PerformableStep, record: ToolOperation, input: contract.ToolOperationInput): Running {
@@ -224,6 +208,12 @@ function begin(step: PerformableStep, record: ToolOperation, input: contract.Too
 function isInterruption(error: unknown): boolean {
   if (isCancellation(error)) return true;
   return error instanceof ActivityFailure && error.retryState === RetryState.CANCEL_REQUESTED;
+}
+
+/** Another run wrote under a newer epoch, and yet this one lives: a reset of an older run. It opens the row again. */
+function isSuperseded(error: unknown): boolean {
+  if (!(error instanceof ActivityFailure)) return false;
+  return error.cause instanceof ApplicationFailure && error.cause.type === 'Superseded';
 }
 
 async function interrupt(running: Running): Promise<void> {

@@ -4,11 +4,11 @@
 import { replyDigest } from '../../operation/digests.js';
 import type { ReplyVerdict, StepFact } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
-import { clip } from '../../operation/policy.js';
+import { backOffMs, clip } from '../../operation/policy.js';
 import type { InputRound, RowSnapshot } from '../../operation/row.js';
 import { WireFault } from '../../protocols/adapter.js';
 import type { StoredRound } from '../../receipts/store.js';
-import { type Attempt, type Ports, StepRetry } from '../ports.js';
+import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { AnswerInput } from '../step-inputs.js';
 import { reachOf } from './reach.js';
 
@@ -88,6 +88,8 @@ async function send(
   ended: (row: RowSnapshot, verdict: ReplyVerdict) => StepFact,
 ): Promise<StepFact> {
   const { roundId } = input.reply;
+  // A cancel came: nobody is answered any more. Heeded only here, where nothing is in flight.
+  if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before the reply was sent');
   const reach = reachOf(ports, row);
   // An earlier attempt may have sent these very bytes: then a server that moved on has taken them.
   const maySentBefore = row.rounds.find((round) => round.roundId === roundId)?.reply?.sendingAt != null;
@@ -121,13 +123,26 @@ async function send(
     return ended(delivered, { kind: 'applied' });
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
+    if (error.kind === 'RefusedByServer') {
+      const reason = clip(error.message, LIMITS.evidenceChars);
+      const nowAt = ports.clock.nowMs();
+      await ports.receipts.addEvidence(row.callNodeId, 'reply-refused', `${roundId}: ${reason}`, nowAt);
+      return ended(await ports.receipts.retractReply(row.callNodeId, roundId, digest), {
+        kind: 'refused',
+        reason,
+      });
+    }
     if (error.kind !== 'Transient' && error.kind !== 'NotSent') {
       return ended(
         await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()),
         ROUND_CLOSED,
       );
     }
-    const delayMs = Math.max(error.retryAfterMs ?? 0, LIMITS.pollFloorMs);
+    const leftMs = input.deadlineAt - ports.clock.nowMs();
+    // The question's own deadline has come: the core cancels, and this reply has not reached anybody we know of.
+    if (leftMs <= 0) return ended(row, ROUND_CLOSED);
+    const gapMs = backOffMs(LIMITS.pollFloorMs, LIMITS.answerRetryCeilingMs, attempt.attempt);
+    const delayMs = Math.min(Math.max(error.retryAfterMs ?? 0, gapMs), leftMs);
     throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), delayMs);
   }
 }

@@ -25,7 +25,10 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   const nowMs = ports.clock.nowMs();
   const waitMs = (input.notBeforeAt ?? 0) - nowMs;
   const isLastTry = input.deadlineAt !== null && nowMs >= input.deadlineAt;
-  if (waitMs > 0 && !isLastTry) throw new StepRetry('NotReady', 'the next fetch is not due yet', waitMs);
+  if (waitMs > 0 && !isLastTry) {
+    const leftMs = (input.deadlineAt ?? Number.POSITIVE_INFINITY) - nowMs;
+    throw new StepRetry('NotReady', 'the next fetch is not due yet', Math.min(waitMs, leftMs));
+  }
   try {
     const reach = reachOf(ports, row);
     const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
@@ -41,7 +44,8 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     if (isLastTry) return ended(row, 'notYet', clip(error.message, LIMITS.evidenceChars));
-    const delayMs = Math.max(error.retryAfterMs ?? 0, LIMITS.fetchRetryMs);
+    const leftMs = (input.deadlineAt ?? Number.POSITIVE_INFINITY) - nowMs;
+    const delayMs = Math.min(Math.max(error.retryAfterMs ?? 0, LIMITS.fetchRetryMs), leftMs);
     throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), delayMs);
   }
 }

@@ -13,8 +13,8 @@ import {
   pollGapMs,
 } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
-import { type Observation, WireFault } from '../../protocols/adapter.js';
-import { type Attempt, type Ports, StepRetry } from '../ports.js';
+import { type Observation, WireFault, type WireFaultKind } from '../../protocols/adapter.js';
+import { type Attempt, isStoreFault, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import { recordEnd } from './fetch-result.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
@@ -26,16 +26,24 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
   const look: Look = { input, ports, attempt, live: startLive(input, row, attempt, ports) };
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
   attempt.show(look.live);
-  waitUntilDue(look, row);
-  const reach = await reachInSession(look, row);
+  if (!isDue(look, row)) return outcome(look, row, 'deadlinePassed', null);
+  const looking = showFloor(look);
   try {
+    const reach = await reachInSession(looking, row);
     const seen = await reach.adapter.observe(reach.server, reach.reference);
+    if (input.freshSession) await ports.receipts.replaceLocator(input, reach.reference);
     await attempt.seam('observe:after-reply');
-    return await foldSeen(noteSeen(look, seen), row, reach, seen);
+    return await foldSeen(noteSeen(looking, seen), row, reach, seen);
   } catch (error) {
-    if (!WireFault.isInstance(error)) throw error;
-    return foldFault(look, await ports.receipts.begin(input), error);
+    return foldFault(looking, await ports.receipts.begin(input), wireFaultFrom(error));
   }
+}
+
+/** What no adapter foresaw breaks the contract too: it is counted and bounded, never tried for ever unheard. */
+function wireFaultFrom(error: unknown): WireFault {
+  if (WireFault.isInstance(error)) return error;
+  if (error instanceof StepRetry || error instanceof StepInterrupted || isStoreFault(error)) throw error;
+  return new WireFault('ProtocolViolation', error instanceof Error ? error.message : 'an unknown fault');
 }
 
 function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, ports: Ports): LiveStatus {
@@ -53,24 +61,33 @@ function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, port
   };
 }
 
-/** An absolute time decides, never the attempt number: a wake-up resets that number. */
-function waitUntilDue(look: Look, row: RowSnapshot): void {
+/**
+ * An absolute time decides, never the attempt number: a wake-up resets that number. False where the deadline came before
+ * the next look may: then it passes without one.
+ */
+function isDue(look: Look, row: RowSnapshot): boolean {
   const nowMs = look.ports.clock.nowMs();
   const dueAt = Math.max(look.input.notBeforeAt ?? 0, look.live.cursor.nextPollNotBeforeAt ?? 0);
-  if (dueAt > nowMs) notReady(look, row, dueAt - nowMs);
+  if (dueAt <= nowMs) return true;
+  if (nowMs >= deadlineOf(look.input, row)) return false;
+  return notReady(look, row, dueAt - nowMs);
 }
 
+/** Written before the look: an attempt that is killed in it must not let the next one come too soon. */
+function showFloor(look: Look): Look {
+  const { cursor } = look.live;
+  if (cursor.lastIntervalMs === null) return look;
+  const nextPollNotBeforeAt = look.ports.clock.nowMs() + cursor.lastIntervalMs;
+  const live = { ...look.live, cursor: { ...cursor, nextPollNotBeforeAt } };
+  look.attempt.show(live);
+  return { ...look, live };
+}
+
+/** The new session becomes the operation's own only after a look through it has found the work. */
 async function reachInSession(look: Look, row: RowSnapshot): Promise<Reach> {
   const reach = reachOf(look.ports, row);
   if (!look.input.freshSession) return reach;
-  try {
-    const reference = await reach.adapter.renewSession(reach.server, reach.reference);
-    await look.ports.receipts.replaceLocator(look.input, reference);
-    return { ...reach, reference };
-  } catch (error) {
-    if (!WireFault.isInstance(error)) throw error;
-    throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), LIMITS.notFoundGapMs);
-  }
+  return { ...reach, reference: await reach.adapter.renewSession(reach.server, reach.reference) };
 }
 
 /** Counts the look and sets the floor of the next one. */
@@ -165,11 +182,19 @@ function deadlineOf(input: ObserveInput, row: RowSnapshot): number {
   return input.waitDeadlineAt + humanTimeMs(inStep);
 }
 
+const MISSES: Partial<Record<WireFaultKind, ObserveFinding>> = {
+  NotFound: 'notFound',
+  SessionLost: 'sessionLost',
+  ProtocolViolation: 'violation',
+};
+
 function foldFault(look: Look, row: RowSnapshot, fault: WireFault): StepFact {
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
-  if (fault.kind === 'NotFound') return outcome(look, row, 'notFound', fault.message);
-  if (fault.kind === 'SessionLost') return outcome(look, row, 'sessionLost', fault.message);
-  if (fault.kind === 'ProtocolViolation') return outcome(look, row, 'violation', fault.message);
+  const finding = MISSES[fault.kind];
+  if (finding) {
+    const missed = outcome(look, row, finding, fault.message);
+    return { ...missed, ...notBefore(missed.at, fault.retryAfterMs) };
+  }
   const nowMs = look.ports.clock.nowMs();
   const gapMs = pollGapMs(
     clampIntervalMs(look.live.cursor.lastIntervalMs),

@@ -19,6 +19,7 @@ export async function open(input: OpenInput, ports: Ports): Promise<StepFact> {
     policy: ports.servers.policyOf(input.server, input.tool, { waitBudgetMs: input.waitBudgetMs }),
     rejection: rejectionOf(input, ports),
     runId: input.runId,
+    mustExist: input.mustExist,
     at: ports.clock.nowMs(),
   });
   if (opened.kind === 'conflict') {

@@ -14,7 +14,7 @@ import {
   WireFault,
 } from '../../protocols/adapter.js';
 import type { Fence } from '../../receipts/store.js';
-import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
+import { type Attempt, isStoreFault, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
 import { negotiateOnce, type Ready } from './negotiate-once.js';
 import { notBefore } from './not-before.js';
@@ -43,9 +43,15 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
     const sent = await sendOnClaim(input, ready, ports, attempt);
     return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
   } catch (error) {
-    if (!WireFault.isInstance(error)) throw error;
-    return ended(await retryUnsent(input, row, error, ports));
+    if (error instanceof StepRetry || error instanceof StepInterrupted || isStoreFault(error)) throw error;
+    // Nothing was claimed, or the claim's own end is in the row: what no adapter foresaw is bounded like an unsent try.
+    const fault = WireFault.isInstance(error) ? error : new WireFault('NotSent', errorText(error));
+    return ended(await retryUnsent(input, await ports.receipts.begin(input), fault, ports));
   }
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : 'an unknown fault';
 }
 
 function isSettled(row: RowSnapshot): boolean {
@@ -63,7 +69,9 @@ async function retryUnsent(
   // Each try that claimed is a leg for ever: their number is kept small.
   const gapMs = backOffMs(LIMITS.submitRetryMs, LIMITS.lookUpGapCeilingMs, row.legs.length);
   const delayMs = Math.max(fault.retryAfterMs ?? 0, gapMs);
-  if (nowMs + delayMs < input.deadlineAt) throw new StepRetry('NotSent', fault.message, delayMs);
+  // A Retry-After past the deadline brings one last try at it, not a rejection now.
+  const leftMs = input.deadlineAt - nowMs;
+  if (leftMs > 0) throw new StepRetry('NotSent', fault.message, Math.min(delayMs, leftMs));
   const message = `not sent before the submit deadline: ${clip(fault.message, LIMITS.evidenceChars)}`;
   return ports.receipts.recordRejection(input, { code: 'submit-deadline', message });
 }

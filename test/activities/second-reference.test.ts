@@ -118,6 +118,7 @@ test('the late reply of a lost attempt names a second task: it is cancelled, the
     tool: 't',
     arguments: {},
     waitBudgetMs: null,
+    mustExist: false,
   };
   await open({ ...request, runId: 'run-1' }, ports);
 

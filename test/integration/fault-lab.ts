@@ -1,6 +1,7 @@
 // Owns what an integration test on the fault server needs: real engine, killable workers, one server entry per policy.
 // Must never count by our own side: executions come from the fault server's journal.
 
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js'
 import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
+import type { SeamName } from '../../operation/names.js';
 import { type FaultServer, startFaultServer } from '../fault-server/start-fault-server.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from '../fault-server/tools.js';
 import { countRows, readStored, replayClosedRuns, type StoreRows, WORKER } from './lab.js';
@@ -41,26 +43,36 @@ export interface FaultCall {
   readonly plan?: JsonObject;
 }
 
+export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets'> {
+  /** SIGKILL at this seam, once. */
+  readonly killAt?: SeamName;
+}
+
 export interface FaultLab {
   readonly temporal: Client;
   readonly client: ToolOperationClient;
   readonly faults: FaultServer;
   readonly storeFile: string;
-  startWorker(options?: Partial<WorkerProcessOptions>): Promise<WorkerChild>;
+  startWorker(options?: FaultWorkerOptions): Promise<WorkerChild>;
   start(call: FaultCall): Promise<ToolOperationHandle>;
+  /** True once a worker was killed at the seam that its `killAt` named. */
+  wasKilledAt(seam: SeamName): boolean;
   rows(callNodeId: string): StoreRows;
   close(): Promise<void>;
 }
 
 let labs = 0;
 
-export async function openFaultLab(durable: JsonObject = {}): Promise<FaultLab> {
+/** `address`: another engine than the one of the test run. */
+export async function openFaultLab(
+  durable: JsonObject = {},
+  address: string = inject('temporalAddress'),
+): Promise<FaultLab> {
   const dir = await mkdtemp(join(tmpdir(), 'dtc-fault-lab-'));
   const faults = await startFaultServer();
   const configFile = join(dir, 'tool-servers.json');
   await writeFile(configFile, JSON.stringify({ mcpServers: serverEntries(faults.url, durable) }));
   const storeFile = join(dir, 'operations.sqlite');
-  const address = inject('temporalAddress');
   const connection = await Connection.connect({ address });
   const temporal = new Client({ connection });
   const taskQueue = `fault-lab-${process.pid}-${++labs}`;
@@ -71,13 +83,23 @@ export async function openFaultLab(durable: JsonObject = {}): Promise<FaultLab> 
     log: () => undefined,
   });
   const workers: WorkerChild[] = [];
+  const killOption = (seam: SeamName | undefined) =>
+    seam === undefined ? {} : { killAt: { seam, mark: join(dir, `killed-${seam}`) } };
   return {
     temporal,
     client,
     faults,
     storeFile,
-    async startWorker(more = {}) {
-      const options = { address, namespace: 'default', taskQueue, storeFile, configFile, ...more };
+    async startWorker({ killAt, ...more } = {}) {
+      const options = {
+        address,
+        namespace: 'default',
+        taskQueue,
+        storeFile,
+        configFile,
+        ...more,
+        ...killOption(killAt),
+      };
       const worker = await startWorkerProcess(options, WORKER);
       workers.push(worker);
       return worker;
@@ -86,6 +108,7 @@ export async function openFaultLab(durable: JsonObject = {}): Promise<FaultLab> 
       const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
       return client.start({ callNodeId: label, server, tool, arguments: args });
     },
+    wasKilledAt: (seam) => existsSync(join(dir, `killed-${seam}`)),
     rows: (callNodeId) => countRows(storeFile, callNodeId),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));

@@ -59,7 +59,7 @@ test('other arguments under the same name are refused while it runs, after it en
   expect(await codeOf(lab.client.execute({ callNodeId: 'conflict', ...other }))).toBe('CallNodeConflict');
   const again = await lab.client.execute({ callNodeId: 'conflict', ...RESEARCH });
   expect(again.receipt).toEqual(first.receipt);
-});
+}, 120_000);
 
 test('a terminated run is adopted by the next start: nothing is sent twice', async () => {
   const sent = wireDelta(lab);

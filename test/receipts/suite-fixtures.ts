@@ -75,6 +75,7 @@ export function request(patch: Partial<OpenRequest> = {}): OpenRequest {
     policy: POLICY,
     rejection: null,
     runId: 'run-1',
+    mustExist: false,
     at: AT,
     ...patch,
   };

@@ -1,0 +1,63 @@
+// Owns what may come in a message: everything is unknown until it is read here, bounded and made plain.
+// Must never throw: a throw in a handler bricks the run. Nor let through what would not fit into a later input.
+
+import type { OperatorDecision } from '../operation/facts.js';
+import type { JsonValue } from '../operation/json.js';
+import { LIMITS } from '../operation/limits.js';
+import { clip } from '../operation/policy.js';
+import type { InputAction } from '../operation/row.js';
+import type { ReplyMessage } from './contract.js';
+
+const ACTIONS: readonly unknown[] = ['accept', 'decline', 'cancel'];
+
+/** The reply, or one sentence on why it is none. */
+export function readReply(message: unknown): ReplyMessage | string {
+  const { roundId, replyDigest, action, content } = membersOf(message);
+  if (!isId(roundId) || !isId(replyDigest)) return 'a reply names its roundId and its replyDigest';
+  if (!ACTIONS.includes(action)) return 'the action of a reply is accept, decline or cancel';
+  const plain = (content ?? null) as JsonValue;
+  if (utf8Bytes(JSON.stringify(plain)) > LIMITS.replyBytes) {
+    return `the reply is larger than ${LIMITS.replyBytes} bytes`;
+  }
+  return { roundId, replyDigest, action: action as InputAction, content: plain };
+}
+
+export function readCancel(message: unknown): { reason: string; requestedBy: string } {
+  const { reason, requestedBy } = membersOf(message);
+  return { reason: textOf(reason) ?? 'cancelled by a signal', requestedBy: textOf(requestedBy) ?? 'signal' };
+}
+
+/** Null for a word without evidence and a name: that is no decision. */
+export function readOperatorWord(
+  message: unknown,
+): { decision: OperatorDecision; evidence: string; decidedBy: string } | null {
+  const { decision, remoteId, evidence, decidedBy } = membersOf(message);
+  const grounds = { evidence: textOf(evidence), decidedBy: textOf(decidedBy) };
+  if (grounds.evidence === null || grounds.decidedBy === null) return null;
+  const word = { evidence: grounds.evidence, decidedBy: grounds.decidedBy };
+  if (decision === 'neverCreated' || decision === 'close') return { ...word, decision: { kind: decision } };
+  if (decision !== 'found' || typeof remoteId !== 'string' || remoteId === '') return null;
+  return remoteId.length > LIMITS.remoteIdChars ? null : { ...word, decision: { kind: decision, remoteId } };
+}
+
+function membersOf(message: unknown): Record<string, unknown> {
+  return typeof message === 'object' && message !== null ? (message as Record<string, unknown>) : {};
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= LIMITS.messageIdChars;
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' ? clip(value, LIMITS.evidenceChars) : null;
+}
+
+/** Without Node: the sandbox has no Buffer. */
+function utf8Bytes(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}
