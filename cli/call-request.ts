@@ -25,7 +25,7 @@ const SOURCES: ArgumentSources = {
 
 /** `JSON`, `@file` or `-` (standard input). @throws CommandError */
 export async function readArguments(given: string, sources: ArgumentSources = SOURCES): Promise<JsonObject> {
-  const { text, name } = await argumentsText(given, sources);
+  const { text, name } = await readArgumentsText('--args', given, sources);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
@@ -39,34 +39,38 @@ export async function readArguments(given: string, sources: ArgumentSources = SO
   return value;
 }
 
-async function argumentsText(
+/** The text behind `JSON`, `@file` or `-`, and what to call it in a sentence. @throws CommandError */
+export async function readArgumentsText(
+  flag: string,
   given: string,
-  sources: ArgumentSources,
+  sources: ArgumentSources = SOURCES,
 ): Promise<{ readonly text: string; readonly name: string }> {
-  if (given === '-') return { text: await sources.readStdin(), name: 'standard input (--args -)' };
-  if (!given.startsWith('@')) return { text: given, name: '--args' };
+  if (given === '-') return { text: await sources.readStdin(), name: `standard input (${flag} -)` };
+  if (!given.startsWith('@')) return { text: given, name: flag };
   const file = given.slice(1);
   try {
     return { text: await sources.readFile(file), name: file };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'no code';
-    throw new CommandError(`--args ${given}: the file cannot be read (${code})`, undefined, { cause: error });
+    throw new CommandError(`${flag} ${given}: the file cannot be read (${code})`, undefined, {
+      cause: error,
+    });
   }
 }
 
 /** An object accepts with that content, `true` accepts a link, `false` declines. @throws CommandError */
-export function readAnswer(given: string): PreparedReply {
+export function readAnswer(given: string, name = '--answer'): PreparedReply {
   let value: JsonValue;
   try {
     value = JSON.parse(given) as JsonValue;
   } catch (error) {
-    throw new CommandError('--answer is not valid JSON', undefined, { cause: error });
+    throw new CommandError(`${name} is not valid JSON`, undefined, { cause: error });
   }
   if (value === true) return { action: 'accept', content: null };
   if (value === false) return { action: 'decline', content: null };
   if (isJsonObject(value)) return { action: 'accept', content: value };
   throw new CommandError(
-    '--answer must be a JSON object (the reply), true (accept a link) or false (decline)',
+    `${name} must be a JSON object (the reply), true (accept a link) or false (decline)`,
   );
 }
 

@@ -7,6 +7,9 @@ import type { OperationView } from '../client/view.js';
 export const EXIT_CODES = {
   completed: 0,
   failed: 1,
+  /** Of `answer` and `cancel`: too late, something else came first. Of `replay` and `doctor`: something is wrong. */
+  overtaken: 1,
+  wrong: 1,
   /** Usage or configuration; nothing was started. */
   usage: 2,
   cancelled: 3,

@@ -16,6 +16,8 @@ export interface FollowOptions {
   readonly runtime: Pick<Runtime, 'failed' | 'isThere' | 'withAbortSignal'>;
   readonly progress: Progress;
   readonly prepared: PreparedReply[];
+  /** False: whoever follows only watches, and is asked nothing. */
+  readonly asks: boolean;
   readonly interrupts: Interrupts;
   /** Absolute (ms); null waits as long as it takes. */
   readonly stopWaitingAt: number | null;
@@ -41,7 +43,7 @@ export async function followOperation(options: FollowOptions): Promise<Followed>
     answer: (reply, signal) => runtime.withAbortSignal(signal, () => handle.answer(reply)),
     progress: options.progress,
     prepared: options.prepared,
-    ask: isTerminal() ? (round, signal) => askHuman(round.question, { signal }) : null,
+    ask: options.asks && isTerminal() ? (round, signal) => askHuman(round.question, { signal }) : null,
     onLeft: () => interrupts.interrupt(),
     onError: failDesk,
   });

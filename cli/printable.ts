@@ -11,3 +11,16 @@ export function printable(text: string): string {
 export function oneLine(text: string): string {
   return printable(text).replace(/\s+/g, ' ').trim();
 }
+
+/** Rows under each other, two spaces between columns. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, cell.length);
+  return rows.map((row) =>
+    row
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

@@ -80,7 +80,9 @@ async function settleRound(
   if (ready && (await giveReply(round, ready, over, options))) return;
   if (!ask) {
     for (const line of fieldLines(fieldsOf(round.question.schema))) progress.note(line);
-    progress.note('it waits for an answer: call again with the same --call-node and --answer JSON');
+    progress.note(
+      'it waits for an answer: "dtc answer CALL_NODE JSON", or call again with the same --call-node and --answer JSON',
+    );
     return;
   }
   while (!over.aborted) {

@@ -104,6 +104,6 @@ function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function time(at: number): string {
+export function time(at: number): string {
   return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -9,8 +9,11 @@ import type { Progress } from './progress.js';
 import { resultText, viewLines } from './render-view.js';
 import type { Runtime } from './runtime.js';
 
+/** False for people; true for one document; `line` for one line of JSON. */
+export type JsonForm = boolean | 'line';
+
 export interface ReportOptions {
-  readonly isJson: boolean;
+  readonly isJson: JsonForm;
   readonly reader: ReceiptsReader | null;
 }
 
@@ -20,7 +23,7 @@ export async function reportEnd(
   options: ReportOptions,
 ): Promise<void> {
   if (options.isJson) {
-    writeJson(withValue(view, toolResult));
+    writeJson(withValue(view, toolResult), options.isJson);
     return;
   }
   if (view.result && toolResult !== null) {
@@ -34,7 +37,7 @@ export async function reportEnd(
 
 export interface OpenReport {
   readonly callNodeId: string;
-  readonly isJson: boolean;
+  readonly isJson: JsonForm;
 }
 
 /** The operation has not ended: where it stands, and how to come back. */
@@ -49,20 +52,25 @@ export function reportOpen(
   process.stderr.write(`${wayBack(report.callNodeId, runtime.isEmbedded)}\n`);
 }
 
-export function writeView(view: OperationView, isJson: boolean): void {
-  if (isJson) writeJson(view);
+export function writeView(view: OperationView, isJson: JsonForm): void {
+  if (isJson) writeJson(view, isJson);
   else writeLines(viewLines(view));
 }
 
 /** Embedded: engine and worker live with the command. */
 export function wayBack(callNodeId: string, isEmbedded: boolean): string {
-  const name = /^[\w./:@-]+$/.test(callNodeId) ? callNodeId : JSON.stringify(callNodeId);
-  const command = `the same "dtc call … --call-node ${name}", or "dtc status ${name}"`;
+  const name = shellWord(callNodeId);
+  const command = `the same "dtc call … --call-node ${name}", or "dtc watch ${name}"`;
   if (!isEmbedded) return `It goes on at the running engine. To come back: ${command}.`;
   return (
     'The remote work goes on; our polling pauses until the next command on this state directory ' +
     `("dtc up" keeps polling). To come back: ${command}.`
   );
+}
+
+/** A name as it can be typed again. */
+export function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 const CLOSE_NOTICE_MS = 3_000;
@@ -90,10 +98,11 @@ function withValue(view: OperationView, toolResult: JsonValue): OperationView {
   return { ...view, result: { ...view.result, value: toolResult } };
 }
 
-function writeJson(view: OperationView): void {
-  process.stdout.write(`${JSON.stringify(view, null, 2)}\n`);
+/** One document, or one line of a stream. */
+export function writeJson(value: object, form: JsonForm = true): void {
+  process.stdout.write(`${form === 'line' ? JSON.stringify(value) : JSON.stringify(value, null, 2)}\n`);
 }
 
-function writeLines(lines: readonly string[]): void {
+export function writeLines(lines: readonly string[]): void {
   process.stdout.write(`${lines.map(printable).join('\n')}\n`);
 }

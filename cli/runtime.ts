@@ -21,6 +21,7 @@ import { endOrphanedEngines } from './orphaned-engine.js';
 import {
   type EngineLock,
   type EngineNote,
+  fullDiskError,
   lockEngine,
   prepareStateDirectory,
   readLiveEngine,
@@ -38,6 +39,9 @@ export interface RuntimeOptions {
 
 export interface Runtime {
   readonly client: ToolOperationClient;
+  /** The bare client, for looks that are about the engine and not about one operation. */
+  readonly temporal: Client;
+  readonly taskQueue: string;
   readonly directory: StateDirectory;
   readonly temporalAddress: string;
   readonly uiUrl: string | null;
@@ -140,7 +144,7 @@ async function joinEngine(
   const closers = [async () => ((await isThere()) ? connection.close() : undefined)];
   const reader = await openReader(directory, closers);
   return {
-    client: clientOf(connection, live, reader, options.log),
+    ...clientsOf(connection, live, reader, options.log),
     directory,
     temporalAddress: live.address,
     uiUrl: live.uiUrl,
@@ -217,7 +221,7 @@ async function runOwn(run: OwnRun): Promise<Runtime> {
       closers.push(() => lock.withdrawNote());
     }
     return {
-      client: clientOf(connection, place, reader, options.log),
+      ...clientsOf(connection, place, reader, options.log),
       directory,
       temporalAddress: engine.address,
       uiUrl: engine.uiUrl,
@@ -256,13 +260,17 @@ async function useEngine(run: OwnRun, closers: (() => Promise<void>)[]): Promise
   }
   const orphans = await endOrphanedEngines(directory.temporalDbFile);
   if (orphans > 0) options.log(`ended the engine that a killed command had left behind on ${directory.path}`);
-  const server = await startTemporalServer({
+  const starting = startTemporalServer({
     binary: found.path,
     dbFile: directory.temporalDbFile,
     searchAttributes: ENGINE_SEARCH_ATTRIBUTES,
     logFile: join(directory.logDirectory, 'temporal.log'),
     // Those that people know; others where they are taken.
     ...(kind === 'up' ? { port: 7233, uiPort: 8233 } : {}),
+  });
+  const server = await starting.catch(async (error: unknown) => {
+    // On a full disk the server has nowhere to say so.
+    throw (await fullDiskError(directory.path, error)) ?? error;
   });
   closers.push(() => server.stop());
   const { address, uiUrl, namespace } = server;
@@ -279,19 +287,20 @@ async function openReader(
   return reader;
 }
 
-function clientOf(
+function clientsOf(
   connection: Connection,
   place: { readonly namespace: string; readonly taskQueue: string },
   reader: ReceiptsReader | null,
   log: (line: string) => void,
-): ToolOperationClient {
-  const client = new Client({ connection, namespace: place.namespace });
-  return new ToolOperationClient({
-    client,
-    taskQueue: place.taskQueue,
-    log,
-    ...(reader ? { results: reader } : {}),
-  });
+): Pick<Runtime, 'client' | 'temporal' | 'taskQueue'> {
+  const temporal = new Client({ connection, namespace: place.namespace });
+  const { taskQueue } = place;
+  const results = reader ? { results: reader } : {};
+  return {
+    client: new ToolOperationClient({ client: temporal, taskQueue, log, ...results }),
+    temporal,
+    taskQueue,
+  };
 }
 
 /** Runs all of them, the last one first; the first error comes out when all are done. */

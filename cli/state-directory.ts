@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { link, mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, realpath, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join, resolve } from 'node:path';
 import { CommandError } from './exit-codes.js';
@@ -47,6 +47,8 @@ export function layoutOf(directory: string): StateDirectory {
   };
 }
 
+const PROBE_BYTES = 16 * 1024;
+
 /** @throws CommandError where it cannot be made or written */
 export async function prepareStateDirectory(directory: string): Promise<StateDirectory> {
   const layout = layoutOf(directory);
@@ -54,16 +56,41 @@ export async function prepareStateDirectory(directory: string): Promise<StateDir
   try {
     // Arguments, questions and results lie here: nobody else's business.
     await mkdir(layout.path, { recursive: true, mode: 0o700 });
-    await mkdir(layout.logDirectory, { recursive: true, mode: 0o700 });
-    await writeFile(probe, '', { mode: 0o600 });
+    // A block, not nothing: a full disk still has room for names.
+    await writeFile(probe, ' '.repeat(PROBE_BYTES), { mode: 0o600 });
     await rm(probe);
+    // After the probe, whose code is the true one: a recursive mkdir calls a read-only disk ENOENT.
+    await mkdir(layout.logDirectory, { recursive: true, mode: 0o700 });
     // One name per directory, whatever link led here: an engine is known by the name of its file.
     return layoutOf(await realpath(layout.path));
   } catch (error) {
+    await rm(probe, { force: true }).catch(() => {});
+    if (codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT') throw diskIsFull(layout.path, error);
     const message =
       `the state directory ${layout.path} cannot be written (${codeOf(error)}): ` +
       'name another with --state-dir, or make it writable';
     throw new CommandError(message, undefined, { cause: error });
+  }
+}
+
+function diskIsFull(path: string, cause: unknown): CommandError {
+  return new CommandError(
+    `the disk of the state directory ${path} is full: make room, or name another with --state-dir`,
+    undefined,
+    { cause },
+  );
+}
+
+/** Measured: a new engine and store take 4 MB before the first call. */
+const NEEDED_BYTES = 4 * 1024 * 1024;
+
+/** What a failure there comes to where the disk has no room left; null where it has. */
+export async function fullDiskError(path: string, cause: unknown): Promise<CommandError | null> {
+  try {
+    const { bavail, bsize } = await statfs(path);
+    return bavail * bsize < NEEDED_BYTES ? diskIsFull(path, cause) : null;
+  } catch {
+    return null;
   }
 }
 

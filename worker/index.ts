@@ -9,3 +9,6 @@ export {
   type ToolOperationWorker,
   type ToolOperationWorkerOptions,
 } from './worker.js';
+export type { ExportedHistory } from './read-history.js';
+export { type RecordedRun, replayHistories, type ReplayedRun, type ReplayOptions } from './replay.js';
+export { type HistoryEventName, ReplayError, type ReplayErrorCode } from './replay-error.js';

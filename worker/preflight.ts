@@ -3,6 +3,7 @@
 
 import { submissionKey } from '../operation/digests.js';
 import type { JsonObject } from '../operation/json.js';
+import { LIMITS } from '../operation/limits.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
 import { type Negotiated, type Negotiation, type ToolServer, WireFault } from '../protocols/adapter.js';
 import { createProtocolRegistry } from '../protocols/registry.js';
@@ -49,6 +50,13 @@ export async function preflight(
   args: JsonObject,
 ): Promise<void> {
   const server = configuredServer(config, serverName);
+  const argumentsBytes = Buffer.byteLength(JSON.stringify(args));
+  if (argumentsBytes > LIMITS.argumentsBytes) {
+    throw new PreflightError(
+      'bad-arguments',
+      `the arguments have ${argumentsBytes} bytes, more than ${LIMITS.argumentsBytes}; hand large data over by reference`,
+    );
+  }
   const protocols = createProtocolRegistry();
   const negotiation = await negotiated(() => protocols.negotiate(server, tool), server);
   await protocols.adapter(negotiation.adapter).release(server, negotiation.session);
@@ -86,7 +94,7 @@ async function negotiated(negotiate: () => Promise<Negotiation>, server: ToolSer
     negotiation = await negotiate();
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
-    throw new PreflightError('unreachable', sentenceOf(error, server), { cause: error });
+    throw new PreflightError('unreachable', serverSentence(error, server), { cause: error });
   }
   switch (negotiation.kind) {
     case 'negotiated':
@@ -98,7 +106,7 @@ async function negotiated(negotiate: () => Promise<Negotiation>, server: ToolSer
   }
 }
 
-function sentenceOf(fault: WireFault, server: ToolServer): string {
+export function serverSentence(fault: WireFault, server: ToolServer): string {
   // Configured URLs carry no credentials in their user part, but a query may.
   const { origin, pathname } = new URL(server.url);
   const where = `${server.name} at ${origin}${pathname}`;

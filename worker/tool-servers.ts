@@ -14,7 +14,7 @@ import {
   type ToolSettings,
 } from './durable-settings.js';
 import { type Environment, expandReferences } from './environment-references.js';
-import { editDistance } from './nearest-word.js';
+import { editDistance, nearestWord } from './nearest-word.js';
 
 export { ConfigurationError };
 
@@ -123,9 +123,15 @@ function parseJson(file: string, text: string): unknown {
 
 function serverEntries(json: unknown, reading: Reading): readonly [string, unknown][] {
   if (!isEntries(json) || !isEntries(json['mcpServers'])) {
-    mistake(reading, ['mcpServers'], 'must be an object with one key per server, each with a "url"');
+    const near = isEntries(json)
+      ? Object.keys(json).find((key) => editDistance(key, 'mcpServers') <= 2)
+      : undefined;
+    const hint =
+      near === undefined || near === 'mcpServers' ? '' : `; did you mean it by ${JSON.stringify(near)}?`;
+    mistake(reading, ['mcpServers'], `must be an object with one key per server, each with a "url"${hint}`);
     return [];
   }
+  for (const key of Object.keys(json)) noteMisspelt(pathOf([key]), key, ['mcpServers'], reading);
   if ('durable' in json) mistake(reading, ['durable'], 'belongs under one server: mcpServers.NAME.durable');
   return Object.entries(json['mcpServers']);
 }
@@ -165,7 +171,20 @@ function noteMisplaced(keys: Keys, entry: JsonEntries, reading: Reading): void {
     // "tools" beside "url" is a foreign key that other programs use.
     if (key !== 'tools' && DURABLE_KEYS.includes(key))
       reading.notes.push(`${path}: is ignored here; it belongs under "durable".`);
+    noteMisspelt(path, key, ENTRY_KEYS, reading);
   }
+}
+
+/** What we read of an entry beside `durable`. */
+const ENTRY_KEYS = ['type', 'url', 'headers', 'command', 'args', 'env'];
+
+/** Other programs keep keys of their own here: only what looks like a slip of one of ours is told. */
+function noteMisspelt(path: string, key: string, known: readonly string[], reading: Reading): void {
+  if (known.includes(key)) return;
+  const near = nearestWord(key, known) ?? '';
+  // One slip in a short word, two in a long one: "uri" is meant for "url", "cwd" for nothing of ours.
+  if (editDistance(key, near) <= (near.length > 5 ? 2 : 1))
+    reading.notes.push(`${path}: is ignored; did you mean "${near}"?`);
 }
 
 const DEFAULTS: DurableSettings = durableSettings.parse({});

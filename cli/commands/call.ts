@@ -1,34 +1,28 @@
-// Owns `call`: submit or come back to one tool call, and wait for its receipt.
+// Owns `call`: submit or come back to one tool call, and wait for its receipt (or not, with --detach).
 // Must never submit under a second name what was submitted under the first, nor cancel by ending.
 
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
-import type { OperationView } from '../../client/view.js';
 import type { JsonObject } from '../../operation/json.js';
-import { openReceiptsReader } from '../../receipts/open-store.js';
 import { preflight, PreflightError } from '../../worker/preflight.js';
-import { loadToolServers } from '../../worker/tool-servers.js';
 import { type PreparedReply, readAnswer, readArguments, readDurationMs } from '../call-request.js';
-import { CommandError, EXIT_CODES, exitCodeOf } from '../exit-codes.js';
-import { followOperation, type Followed } from '../follow-operation.js';
-import { type Interrupts, watchInterrupts } from '../interrupts.js';
+import { configFileOf, readConfig } from '../config-file.js';
+import { followCommand } from '../follow-command.js';
+import { watchInterrupts } from '../interrupts.js';
+import { type Place, withReader } from '../open-place.js';
 import { createProgress, type Progress } from '../progress.js';
-import { closeRuntime, reportEnd, reportOpen } from '../report.js';
-import { openRuntime, type Runtime } from '../runtime.js';
-import { type EngineNote, layoutOf, readLiveEngine, type StateDirectory } from '../state-directory.js';
+import type { Runtime } from '../runtime.js';
+import { type EngineNote, layoutOf, readLiveEngine } from '../state-directory.js';
+import { detachCall, refuseUndetachable } from './detach.js';
 
-export const DEFAULT_CONFIG_FILE = 'tool-servers.json';
-
-export interface CallOptions {
+export interface CallOptions extends Place {
   readonly args: string;
   readonly callNode?: string;
   readonly waitBudget?: string;
   readonly timeout?: string;
+  readonly detach: boolean;
   readonly answer: readonly string[];
-  readonly config?: string;
-  readonly stateDir: string;
   readonly json: boolean;
 }
 
@@ -50,16 +44,19 @@ interface Call {
 export async function runCall(server: string, tool: string, options: CallOptions): Promise<number> {
   const live = await readLiveEngine(layoutOf(options.stateDir));
   const call = await readCall(server, tool, options, live);
+  if (options.detach) refuseUndetachable(options, live);
   const progress = createProgress(process.stderr);
-  const doubt = await preflightDoubt(call, live);
+  const doubt = await preflightDoubt(call, live, progress);
+  const begin = async (runtime: Runtime): Promise<ToolOperationHandle> => {
+    if (doubt && !(await isKnown(runtime, call.callNodeId))) throw doubt;
+    // Just before the first write, so that no killed command leaves a call whose name nobody knows.
+    if (!call.isNamed && !options.detach) progress.note(`call node: ${call.callNodeId}`);
+    return startCall(call, runtime);
+  };
+  if (options.detach) return detachCall({ ...call, begin });
   const interrupts = watchInterrupts();
   try {
-    if (!call.isNamed) progress.note(`call node: ${call.callNodeId}`);
-    for (;;) {
-      const exitCode = await callOnce(call, doubt, progress, interrupts);
-      if (exitCode !== null) return exitCode;
-      progress.note('the command whose engine this one used has ended; going on with an engine of its own');
-    }
+    return await followCommand({ ...call, asks: true, begin }, progress, interrupts);
   } finally {
     interrupts.release();
   }
@@ -77,7 +74,7 @@ async function readCall(
     server,
     tool,
     waitBudgetMs: waitBudget === undefined ? null : readDurationMs('--wait-budget', waitBudget),
-    prepared: options.answer.map(readAnswer),
+    prepared: options.answer.map((given) => readAnswer(given)),
     configFile: configFileOf(options.config, live),
     args: await readArguments(options.args),
     callNodeId: options.callNode ?? `cli-${randomUUID()}`,
@@ -88,85 +85,32 @@ async function readCall(
   };
 }
 
-/** The worker that will do the call counts, so its configuration is the one to check against. */
-function configFileOf(given: string | undefined, live: EngineNote | null): string {
-  if (!live || live.configFile === null) return resolve(given ?? DEFAULT_CONFIG_FILE);
-  if (given !== undefined && resolve(given) !== live.configFile) {
-    throw new CommandError(
-      `the engine of this state directory (process ${live.pid}) works with ${live.configFile}, not with ` +
-        `${resolve(given)}: leave out --config, or use another --state-dir`,
-    );
-  }
-  return live.configFile;
-}
-
 /**
  * Refuses what cannot be called before anything is written. Null where nothing speaks against the call; an error that
  * counts only if this call node turns out to be new, where the engine must be asked for that.
  */
-async function preflightDoubt(call: Call, live: EngineNote | null): Promise<PreflightError | null> {
-  const config = await loadToolServers(call.configFile, process.env);
-  const directory = layoutOf(call.stateDir);
-  if (call.isNamed && (await hasRow(directory, call.callNodeId))) return null;
+async function preflightDoubt(
+  call: Call,
+  live: EngineNote | null,
+  progress: Progress,
+): Promise<PreflightError | null> {
+  const config = await readConfig(call.configFile, progress.note);
+  if (call.isNamed && (await hasRow(call))) return null;
   try {
     await preflight(config, call.server, call.tool, call.args);
     return null;
   } catch (error) {
     if (!PreflightError.isInstance(error)) throw error;
-    const mayRun = call.isNamed && (live !== null || existsSync(directory.temporalDbFile));
+    const mayRun = call.isNamed && (live !== null || existsSync(layoutOf(call.stateDir).temporalDbFile));
     if (!mayRun) throw error;
     return error;
   }
 }
 
-async function hasRow(directory: StateDirectory, callNodeId: string): Promise<boolean> {
-  if (!existsSync(directory.storeFile)) return false;
-  const reader = await openReceiptsReader(directory.storeFile);
-  try {
-    return (await reader.read(callNodeId)) !== null;
-  } finally {
-    await reader.close();
-  }
-}
-
-/** Null where the engine went away with another command: call again. */
-async function callOnce(
-  call: Call,
-  doubt: PreflightError | null,
-  progress: Progress,
-  interrupts: Interrupts,
-): Promise<number | null> {
-  const { stateDir, configFile } = call;
-  const runtime = await openRuntime({ stateDir, configFile, log: progress.note });
-  let isOpen = false;
-  try {
-    if (doubt && !(await isKnown(runtime, call.callNodeId))) throw doubt;
-    if (interrupts.signal.aborted) {
-      throw new CommandError('interrupted; this command has started nothing', EXIT_CODES.interrupted);
-    }
-    const handle = await startCall(call, runtime);
-    isOpen = true;
-    const { prepared, stopWaitingAt } = call;
-    const followed = await followOperation({
-      handle,
-      runtime,
-      progress,
-      prepared,
-      interrupts,
-      stopWaitingAt,
-    });
-    isOpen = followed.kind !== 'ended';
-    return await report(followed, handle, call, runtime);
-  } catch (error) {
-    // Once started, an error of ours says nothing of the operation's end.
-    if (!isOpen || ToolOperationError.isInstance(error)) throw error;
-    const why = error instanceof Error ? error.message : 'unknown reason';
-    throw new CommandError(`lost sight of "${call.callNodeId}" (${why}); it goes on`, EXIT_CODES.notEnded, {
-      cause: error,
-    });
-  } finally {
-    await closeRuntime(runtime, progress);
-  }
+function hasRow(call: Call): Promise<boolean> {
+  return withReader({ stateDir: call.stateDir }, async (reader) => {
+    return reader !== null && (await reader.read(call.callNodeId)) !== null;
+  });
 }
 
 async function isKnown(runtime: Runtime, callNodeId: string): Promise<boolean> {
@@ -188,42 +132,4 @@ function startCall(call: Call, runtime: Runtime): Promise<ToolOperationHandle> {
     arguments: args,
     ...(waitBudgetMs === null ? {} : { waitBudgetMs }),
   });
-}
-
-async function report(
-  followed: Followed,
-  handle: ToolOperationHandle,
-  call: Call,
-  runtime: Runtime,
-): Promise<number | null> {
-  switch (followed.kind) {
-    case 'engineGone':
-      return null;
-    case 'ended': {
-      const view = await handle.status();
-      await reportEnd(view, followed.result.toolResult, { isJson: call.isJson, reader: runtime.reader });
-      if (call.prepared.length > 0)
-        process.stderr.write(`${call.prepared.length} --answer not used: no question was open\n`);
-      return exitCodeOf(view);
-    }
-    case 'held':
-      reportOpen(followed.view ?? (await lookOnce(handle)), followed.sentence, call, runtime);
-      return EXIT_CODES.notEnded;
-    case 'timedOut':
-      reportOpen(
-        await lookOnce(handle),
-        `stopped waiting for "${call.callNodeId}" after --timeout`,
-        call,
-        runtime,
-      );
-      return EXIT_CODES.notEnded;
-    case 'interrupted':
-      reportOpen(await lookOnce(handle), `interrupted; nothing was cancelled`, call, runtime);
-      return EXIT_CODES.interrupted;
-  }
-}
-
-/** The operation as it stands, or null where even that cannot be had now. */
-async function lookOnce(handle: ToolOperationHandle): Promise<OperationView | null> {
-  return handle.status().catch(() => null);
 }

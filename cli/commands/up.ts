@@ -3,13 +3,12 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { loadToolServers } from '../../worker/tool-servers.js';
+import { DEFAULT_CONFIG_FILE, readConfig } from '../config-file.js';
 import { CommandError } from '../exit-codes.js';
 import { watchInterrupts, whenAborted } from '../interrupts.js';
 import { createProgress } from '../progress.js';
 import { closeRuntime } from '../report.js';
 import { openStandingRuntime } from '../runtime.js';
-import { DEFAULT_CONFIG_FILE } from './call.js';
 
 export interface UpOptions {
   readonly config?: string;
@@ -22,12 +21,11 @@ export async function runUp(options: UpOptions): Promise<number> {
   if (options.config === undefined && !existsSync(configFile)) {
     throw new CommandError(`${configFile} does not exist: write it, or name another with --config`);
   }
-  const { notes, servers } = await loadToolServers(configFile, process.env);
   const progress = createProgress(process.stderr);
+  const { servers } = await readConfig(configFile, progress.note);
   const interrupts = watchInterrupts();
   const runtime = await openStandingRuntime({ stateDir: options.stateDir, configFile, log: progress.note });
   try {
-    for (const note of notes) progress.note(note);
     const lines = [
       `engine   ${runtime.temporalAddress}`,
       ...(runtime.uiUrl === null ? [] : [`ui       ${runtime.uiUrl}`]),

@@ -1,25 +1,21 @@
 // Owns the proof of the command line as people run it: the built program, the real engine, the real server-everything.
 // Must never look inside: exit codes, both output streams, the wire and the store are all that counts.
 
-import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EverythingServer, startEverythingServer } from '../../cli/demo/everything-server.js';
 import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
 import type { OperationView } from '../../client/view.js';
 import { openReceiptsReader } from '../../receipts/open-store.js';
-
-const PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+import { type Ended, type Started, startCommand, viewOf } from './command-line.js';
 
 let root: string;
 let server: EverythingServer;
 let wire: PassThrough;
 
 beforeAll(async () => {
-  if (!existsSync(PROGRAM)) throw new Error('build first: npm run build');
   root = mkdtempSync(join(tmpdir(), 'dtc-call-'));
   server = await startEverythingServer();
   wire = await startPassThrough({ targetUrl: server.url });
@@ -36,66 +32,8 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-interface Ended {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface Started {
-  readonly ended: Promise<Ended>;
-  kill(signal: NodeJS.Signals): void;
-  /** Resolves when the text was written to either stream. */
-  said(text: string): Promise<void>;
-}
-
-function start(...args: string[]): Started {
-  // These tests are about an engine of the command's own.
-  const { TEMPORAL_ADDRESS: _a, TEMPORAL_PROFILE: _p, TEMPORAL_CONFIG_FILE: _c, ...env } = process.env;
-  const child = spawn(process.execPath, [PROGRAM, ...args], {
-    cwd: root,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stdout = '';
-  let stderr = '';
-  const waiting: { text: string; seen: () => void }[] = [];
-  const tell = (): void => {
-    for (const { text, seen } of waiting) if (`${stdout}${stderr}`.includes(text)) seen();
-  };
-  child.stdout.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-    tell();
-  });
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-    tell();
-  });
-  const ended = new Promise<Ended>((resolve) => {
-    child.once('close', (exitCode) => resolve({ exitCode, stdout, stderr }));
-  });
-  return {
-    ended,
-    kill: (signal) => child.kill(signal),
-    said: async (text) => {
-      const seen = new Promise<void>((resolve) => waiting.push({ text, seen: resolve }));
-      tell();
-      const early = ended.then(() => {
-        throw new Error(`it ended without saying "${text}": ${stdout}${stderr}`);
-      });
-      await Promise.race([seen, early]);
-    },
-  };
-}
-
-function run(...args: string[]): Promise<Ended> {
-  return start(...args).ended;
-}
-
-function viewOf({ stdout, stderr }: Ended): OperationView {
-  expect(stdout, stderr).toMatch(/^\{/);
-  return JSON.parse(stdout) as OperationView;
-}
+const start = (...args: string[]): Started => startCommand({ cwd: root }, ...args);
+const run = (...args: string[]): Promise<Ended> => start(...args).ended;
 
 const STATE = '.durable-tool-calls';
 const RESEARCH = ['call', 'everything', 'simulate-research-query', '--args'] as const;

@@ -19,7 +19,7 @@ export interface CallDesk {
 }
 
 /** The same key with other arguments: typed, so that nobody takes it for a failure of the work. */
-export const KEY_CONFLICT_CODE = -32009;
+const KEY_CONFLICT_CODE = -32009;
 
 type Started =
   | { readonly kind: 'task'; readonly task: Task }

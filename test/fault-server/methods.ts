@@ -10,7 +10,7 @@ import type { Session, Style } from './sessions.js';
 import { RELATED_TASK, type Task, type Tasks } from './tasks.js';
 import { descriptors } from './tools.js';
 
-export const PROTOCOL_VERSION = '2025-11-25';
+const PROTOCOL_VERSION = '2025-11-25';
 
 export interface MethodCall {
   readonly params: JsonObject;

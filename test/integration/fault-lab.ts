@@ -27,7 +27,7 @@ export const POLICIES = {
 export type PolicyName = keyof typeof POLICIES;
 
 /** As `session-list` (the default), but the server speaks otherwise. */
-export const STYLES = {
+const STYLES = {
   json: '?replies=json',
   'no-event-ids': '?eventIds=no',
   'no-cancel': '?cancel=no',
