@@ -104,8 +104,11 @@ export function backOffMs(firstMs: number, ceilingMs: number, attempts: number):
   return Math.min(firstMs * 2 ** Math.min(Math.max(attempts - 1, 0), 30), ceilingMs);
 }
 
+/** Never ends in half a character: canonical JSON has no word for one, and a receipt would never be written. */
 export function clip(text: string, chars: number): string {
-  return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`;
+  if (text.length <= chars) return text;
+  const cut = text.slice(0, chars - 1);
+  return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`;
 }
 
 /** What the server publishes and the configuration says, as far as it decides the submission policy. */

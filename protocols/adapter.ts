@@ -139,7 +139,10 @@ export interface ToolAdapter {
     known: KnownQuestions,
     onQuestion: (question: WireQuestion) => Promise<void>,
   ): Promise<void>;
-  /** @throws WireFault Transient | SessionLost */
+  /**
+   * `RefusedByServer`: the server said for good that it does not take these bytes; the question itself stays open.
+   * @throws WireFault RefusedByServer | Transient | SessionLost
+   */
   answer(
     server: ToolServer,
     reference: RemoteReference,

@@ -16,7 +16,7 @@ import type {
 import { acceptInside, type Decide } from './acceptance.js';
 import { raiseCancel, writeCancelDelivery } from './cancellation.js';
 import { openRow, passFence, requireRow } from './ownership.js';
-import { closeRound, writeDelivery, writeReply, writeRound, writeSending } from './rounds.js';
+import { closeRound, retractReply, writeDelivery, writeReply, writeRound, writeSending } from './rounds.js';
 import { readSnapshot } from './row-snapshot.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { Db, Tx } from './schema.js';
@@ -166,6 +166,10 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   recordDelivery(callNodeId: string, roundId: string, replyDigest: string, at: number): Promise<RowSnapshot> {
     return this.#witnessOpen(callNodeId, (work) => writeDelivery(work, roundId, replyDigest, at));
+  }
+
+  retractReply(callNodeId: string, roundId: string, replyDigest: string): Promise<RowSnapshot> {
+    return this.#witnessOpen(callNodeId, (work) => retractReply(work, roundId, replyDigest));
   }
 
   // --- cancelling

@@ -76,6 +76,25 @@ export async function writeDelivery(
   await patchRound(work, roundId, { reply_delivered_at: at });
 }
 
+/**
+ * Crash window: before this commit the next attempt sends the same reply and is refused again; after it, the round is
+ * as if nobody had replied, and the same reply may be tried again.
+ */
+export async function retractReply(work: RowWork, roundId: string, replyDigest: string): Promise<void> {
+  const round = roundOf(work, roundId);
+  // Open and with a reply: that reply is undelivered.
+  if (!round || !isRoundOpen(round) || round.reply?.replyDigest !== replyDigest) return;
+  await patchRound(work, roundId, {
+    reply_digest: null,
+    reply_token: null,
+    reply_action: null,
+    reply_json: null,
+    reply_recorded_at: null,
+    reply_sending_at: null,
+    reply_delivered_at: null,
+  });
+}
+
 function roundOf(work: RowWork, roundId: string): InputRound | undefined {
   return work.row.rounds.find((round) => round.roundId === roundId);
 }

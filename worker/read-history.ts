@@ -94,6 +94,6 @@ export function nameOf(event: Event): HistoryEventName {
 }
 
 /** The workflow that an exported history is of, where it says so; older servers do not. */
-export function workflowIdIn(history: History): string | null {
+function workflowIdIn(history: History): string | null {
   return history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId || null;
 }

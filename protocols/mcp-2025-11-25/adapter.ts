@@ -20,7 +20,7 @@ import {
   type ToolServer,
   type WireQuestion,
 } from '../adapter.js';
-import { isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
+import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
 import { isObject } from '../mcp/json-rpc.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
@@ -35,18 +35,15 @@ export class Mcp20251125Adapter implements ToolAdapter {
   readonly name = 'mcp/2025-11-25';
 
   async submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission> {
-    const outcome = await channelOf(call.server, readSession(session)).request(
-      'tools/call',
-      createTaskParams(call),
-      {
-        timeoutMs: LIMITS.requestTimeoutMs,
-        afterSend: hooks.afterSend,
-        onMessage: progressListener('', () => undefined),
-      },
-    );
+    const channel = channelOf(call.server, readSession(session));
+    const outcome = await channel.request('tools/call', createTaskParams(call), {
+      timeoutMs: LIMITS.requestTimeoutMs,
+      afterSend: hooks.afterSend,
+      onMessage: progressListener('', () => undefined, channel.redact),
+    });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);
     const { value, bytes } = outcome;
-    const task = isObject(value) ? taskOf(value['task']) : null;
+    const task = isObject(value) ? taskOf(value['task'], channel.redact) : null;
     if (task) {
       const reference = { remoteId: task.taskId, locator: session };
       return { kind: 'referenced', reference, observation: task.observation };
@@ -66,7 +63,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
       timeoutMs: LIMITS.requestTimeoutMs,
     });
     if (outcome.kind !== 'result') throw readFaultOf(outcome, 'tasks/get');
-    const task = taskOf(outcome.value);
+    const task = taskOf(outcome.value, channel.redact);
     if (!task) throw violation('tasks/get: the reply is not a task');
     if (task.taskId !== reference.remoteId) throw violation('tasks/get: the reply is about another task');
     return task.observation;
@@ -139,7 +136,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
     // The question died with its session; the task lives on in the new one and may ask again.
     if (wasRenewed && isSessionLost(outcome)) return 'roundClosed';
     if (outcome.kind === 'result') throw new WireFault('Transient', 'the answer was itself answered');
-    throw transientFrom(readFaultOf(outcome, 'answer'));
+    throw answerFaultOf(outcome);
   }
 
   private async isInputRequired(server: ToolServer, reference: RemoteReference): Promise<boolean> {
@@ -158,12 +155,13 @@ export class Mcp20251125Adapter implements ToolAdapter {
   ): Promise<CancelAnswer> {
     const session = readSession(reference.locator);
     if (!session.canCancel) return 'unsupported';
-    const outcome = await channelOf(server, session).request('tasks/cancel', taskParams(reference.remoteId), {
+    const channel = channelOf(server, session);
+    const outcome = await channel.request('tasks/cancel', taskParams(reference.remoteId), {
       timeoutMs: LIMITS.cancelTimeoutMs,
       afterSend,
     });
     if (outcome.kind === 'result') {
-      const task = taskOf(outcome.value);
+      const task = taskOf(outcome.value, channel.redact);
       if (!task) return 'acknowledged';
       if (task.taskId !== reference.remoteId)
         throw new WireFault('Transient', 'tasks/cancel: a reply about another task');

@@ -8,7 +8,8 @@ import { clip } from '../../operation/policy.js';
 import type { Question } from '../../operation/row.js';
 import type { Observation, WireQuestion } from '../adapter.js';
 import type { ServerMessage } from '../mcp/channel.js';
-import { isObject } from '../mcp/json-rpc.js';
+import { isDigestible, isObject } from '../mcp/json-rpc.js';
+import { withCleanTexts, type Redact } from '../redact.js';
 
 const MEANINGS: Readonly<Record<string, Observation['meaning']>> = {
   working: 'working',
@@ -25,17 +26,22 @@ export interface SeenTask {
 }
 
 /** A task object, or null. Only id and status are demanded; the SDK's schema would refuse unknown statuses. */
-export function taskOf(value: JsonValue | undefined): SeenTask | null {
+export function taskOf(value: JsonValue | undefined, redact: Redact): SeenTask | null {
   if (!isObject(value)) return null;
   const { taskId, status, statusMessage, createdAt, ttl, pollInterval } = value;
   if (typeof taskId !== 'string' || taskId === '' || typeof status !== 'string') return null;
+  // Half a character does not survive UTF-8: the id could neither be sent back nor digested.
+  if (/\p{Surrogate}/u.test(taskId)) return null;
+  const isKnown = Object.hasOwn(MEANINGS, status);
   const bornAt = typeof createdAt === 'string' ? Date.parse(createdAt) : Number.NaN;
   const createdAtMs = Number.isFinite(bornAt) ? bornAt : null;
   const observation: Observation = {
-    remoteStatus: clip(status, 80),
-    meaning: Object.hasOwn(MEANINGS, status) ? (MEANINGS[status] ?? 'other') : 'other',
-    statusMessage: typeof statusMessage === 'string' ? clip(statusMessage, LIMITS.statusMessageChars) : null,
-    intervalMs: typeof pollInterval === 'number' ? pollInterval : null,
+    remoteStatus: isKnown ? status : clip(redact(status), 80),
+    meaning: isKnown ? (MEANINGS[status] ?? 'other') : 'other',
+    statusMessage:
+      typeof statusMessage === 'string' ? clip(redact(statusMessage), LIMITS.statusMessageChars) : null,
+    // 1e999 is read as Infinity, which no JSON of ours could carry on.
+    intervalMs: typeof pollInterval === 'number' && Number.isFinite(pollInterval) ? pollInterval : null,
     // `ttl: null` is unlimited. Negative or absurd values say nothing about an end.
     expiresAt: createdAtMs !== null && isLifetime(ttl) ? createdAtMs + ttl : null,
   };
@@ -55,18 +61,23 @@ export function relatedTaskOf(value: JsonValue): string | undefined {
 }
 
 /** Typed, so that the ids 0 and "0" of one session differ. */
-export function wireKeyOf(sessionId: string | null, jsonRpcId: string | number): string {
+function wireKeyOf(sessionId: string | null, jsonRpcId: string | number): string {
   return JSON.stringify([sessionId, jsonRpcId]);
 }
 
-/** A question of ours, or `refused` where nobody could be asked what the server sent, or null where it is none. */
+/**
+ * A question of ours, or null where the message is none. `refused`: nobody could be asked what the server sent;
+ * `breach`: likewise, because it holds what no JSON can carry on (1e999, half a character).
+ */
 export function questionOf(
   message: ServerMessage,
   at: { readonly sessionId: string | null; readonly eventId: string | null },
-): WireQuestion | 'refused' | null {
+  redact: Redact,
+): WireQuestion | 'refused' | 'breach' | null {
   if (message.kind !== 'request' || message.method !== 'elicitation/create') return null;
-  const question = readQuestion(message.params);
+  const question = readQuestion(message.params, redact);
   if (!question) return 'refused';
+  if (!isDigestible({ ...question })) return 'breach';
   const wire: JsonObject = {
     jsonRpcId: message.id,
     sessionId: at.sessionId,
@@ -75,16 +86,21 @@ export function questionOf(
   return { wireKey: wireKeyOf(at.sessionId, message.id), wire, question };
 }
 
-function readQuestion(params: JsonObject): Question | null {
+function readQuestion(params: JsonObject, redact: Redact): Question | null {
   const { mode, message, requestedSchema } = params;
   if (typeof message !== 'string' || Buffer.byteLength(JSON.stringify(params)) > LIMITS.questionBytes)
     return null;
   if (mode === 'url') {
     const asked = ElicitRequestURLParamsSchema.safeParse(params);
     if (!asked.success || !/^https?:/i.test(asked.data.url)) return null;
-    return { mode: 'url', message, schema: null, url: asked.data.url };
+    return { mode: 'url', message: redact(message), schema: null, url: redact(asked.data.url) };
   }
   // "Clients MUST treat missing mode as form"; any other word is a mode we did not declare.
   if ((mode !== undefined && mode !== 'form') || !isObject(requestedSchema)) return null;
-  return { mode: 'form', message, schema: requestedSchema, url: null };
+  return {
+    mode: 'form',
+    message: redact(message),
+    schema: withCleanTexts(requestedSchema, redact),
+    url: null,
+  };
 }

@@ -12,7 +12,7 @@ import { toolCallParams } from '../mcp/tool-call.js';
  * ("receivers MAY override the requested ttl"; server-everything always answers 300000). Under 2^31 ms, because
  * servers hand it to setTimeout, which would fire at once for more.
  */
-export const REQUESTED_TTL_MS = LIMITS.waitBudgetMs + LIMITS.settleBudgetMs + LIMITS.fetchBudgetMs;
+const REQUESTED_TTL_MS = LIMITS.waitBudgetMs + LIMITS.settleBudgetMs + LIMITS.fetchBudgetMs;
 
 export function createTaskParams(call: ToolCall): JsonObject {
   return { ...toolCallParams(call, {}), task: { ttl: REQUESTED_TTL_MS } };

@@ -40,15 +40,16 @@ export async function findTask(
 }
 
 async function listTasks(server: ToolServer, session: McpSession): Promise<readonly SeenTask[] | string> {
+  const channel = channelOf(server, session);
   let entries;
   try {
-    entries = await readPages(channelOf(server, session), 'tasks/list', 'tasks', COUNTS.taskPages);
+    entries = await readPages(channel, 'tasks/list', 'tasks', COUNTS.taskPages);
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     if (error.kind === 'SessionLost') return 'the session is gone';
     throw new WireFault('Transient', error.message, error);
   }
-  const tasks = entries.map(taskOf);
+  const tasks = entries.map((entry) => taskOf(entry, channel.redact));
   return tasks.includes(null) ? 'the list holds something that is no task' : (tasks as readonly SeenTask[]);
 }
 

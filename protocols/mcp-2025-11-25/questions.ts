@@ -7,7 +7,7 @@ import type { JsonObject } from '../../operation/json.js';
 import type { KnownQuestions, WireQuestion } from '../adapter.js';
 import type { McpChannel, MessageVerdict, ServerMessage } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
-import { readFaultOf } from '../mcp/faults.js';
+import { readFaultOf, violation } from '../mcp/faults.js';
 import { PACE } from '../mcp/pace.js';
 import { questionOf, relatedTaskOf } from './decode.js';
 import { taskParams } from './encode.js';
@@ -27,6 +27,9 @@ export async function pickUp(job: PickUp): Promise<void> {
   if (eventId !== null) await replayUntilNews(job, taker, eventId);
   // Each opened stream leaves a reader behind in the server; nobody opens one every poll while a person thinks.
   if (taker.newQuestions === 0 && job.known.hasOpenRound !== true) await holdUntilNews(job, taker, eventId);
+  // After the others: one broken question keeps none of them from being asked.
+  if (taker.newQuestions === 0 && taker.hasBreach)
+    throw violation('a question holds a number or a text that JSON cannot carry on; it was refused');
 }
 
 function anchoredEventId(anchor: JsonObject | null, sessionId: string | null): string | null {
@@ -38,6 +41,7 @@ function anchoredEventId(anchor: JsonObject | null, sessionId: string | null): s
 class QuestionTaker {
   newQuestions = 0;
   hasSeenKnown = false;
+  hasBreach = false;
   private readonly job: PickUp;
   private readonly taken: Set<string>;
 
@@ -59,9 +63,11 @@ class QuestionTaker {
     eventId: string | null,
     relatedTask: string | undefined,
   ): Promise<MessageVerdict> {
-    const question = questionOf(message, { sessionId: this.job.sessionId, eventId });
+    const at = { sessionId: this.job.sessionId, eventId };
+    const question = questionOf(message, at, this.job.channel.redact);
     if (question === null || relatedTask !== this.job.remoteId) return 'ignored';
-    if (question === 'refused') return 'refused';
+    if (question === 'breach') this.hasBreach = true;
+    if (question === 'breach' || question === 'refused') return 'refused';
     if (this.taken.has(question.wireKey)) {
       this.hasSeenKnown = true;
       return 'taken';

@@ -8,9 +8,10 @@ import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { ToolServer } from '../adapter.js';
 import { exchange, HttpFault, type HttpReply } from '../http.js';
+import { redactorOf, type Redact } from '../redact.js';
 import { eventStreamOf } from './event-stream.js';
 import { readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
-import { lost, outcomeOf, readJsonReply, type RpcOutcome } from './rpc-outcome.js';
+import { cleanOutcome, lost, outcomeOf, readJsonReply, type RpcOutcome } from './rpc-outcome.js';
 import { COUNTS, PACE } from './pace.js';
 
 /** A request or notification of the server, met on the way to our reply. */
@@ -48,6 +49,8 @@ interface Cursor {
 export class McpChannel {
   private readonly server: ToolServer;
   private readonly session: ChannelSession;
+  /** For the server's texts inside a result or a message; the other outcomes went through it already. */
+  readonly redact: Redact;
   private declines = 0;
   /** True once any reply on this channel began with an event that carries an id and no data. */
   hasPrimingEvents = false;
@@ -55,6 +58,7 @@ export class McpChannel {
   constructor(server: ToolServer, session: ChannelSession) {
     this.server = server;
     this.session = session;
+    this.redact = redactorOf(server);
   }
 
   async request(method: string, params: JsonObject, options: RequestOptions): Promise<RpcOutcome> {
@@ -70,7 +74,7 @@ export class McpChannel {
       return error.isSent ? lost(error.message) : { kind: 'notSent', detail: error.message };
     }
     try {
-      return this.redact(await this.readReply(reply, id, deadlineAt, options));
+      return cleanOutcome(await this.readReply(reply, id, deadlineAt, options), this.redact);
     } finally {
       reply.close();
     }
@@ -81,9 +85,16 @@ export class McpChannel {
     try {
       const reply = await this.send('POST', JSON.stringify({ jsonrpc: '2.0', ...message }), options);
       try {
-        if (reply.status < 400)
-          return { kind: 'status', status: reply.status, retryAfterMs: reply.retryAfterMs };
-        return this.redact(await readJsonReply(reply, null));
+        const bare: RpcOutcome = {
+          kind: 'status',
+          status: reply.status,
+          retryAfterMs: reply.retryAfterMs,
+        };
+        // A response is taken with 202; a 200 may hold a refusal. A notification has no reply that could be one.
+        const mayRefuse = reply.status >= 400 || (reply.status === 200 && 'result' in message);
+        if (!mayRefuse) return bare;
+        const outcome = await readJsonReply(reply, 'id' in message ? (message['id'] as RpcId) : null);
+        return outcome.kind === 'error' ? cleanOutcome(outcome, this.redact) : bare;
       } finally {
         reply.close();
       }
@@ -118,8 +129,9 @@ export class McpChannel {
       const reply = await this.send('GET', null, options, lastEventId);
       try {
         if (reply.status !== 200 || reply.contentType !== 'text/event-stream')
-          return await readJsonReply(reply, null);
-        return (await this.readEvents(reply, null, cursor, options)) ?? { kind: 'stopped' };
+          return cleanOutcome(await readJsonReply(reply, null), this.redact);
+        const outcome = await this.readEvents(reply, null, cursor, options);
+        return outcome === null ? { kind: 'stopped' } : cleanOutcome(outcome, this.redact);
       } finally {
         reply.close();
       }
@@ -164,18 +176,6 @@ export class McpChannel {
       signal: options.signal,
       afterSend: options.afterSend,
     });
-  }
-
-  /** A server may quote a configured header in its error message; that message becomes evidence. */
-  private redact(outcome: RpcOutcome): RpcOutcome {
-    if (outcome.kind !== 'error') return outcome;
-    let { message } = outcome;
-    for (const value of Object.values(this.server.headers)) {
-      for (const secret of [value, value.split(' ').at(-1) ?? '']) {
-        if (secret.length >= 6) message = message.replaceAll(secret, '[header]');
-      }
-    }
-    return { ...outcome, message: clip(message, 200) };
   }
 
   private async readReply(

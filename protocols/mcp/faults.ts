@@ -1,11 +1,9 @@
 // Owns what an outcome on the wire means: proof that nothing started, ambiguity, or a reason to look again.
 // Must never read the text of a server's message to decide; codes only.
 
-import type { JsonValue } from '../../operation/json.js';
 import { clip } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
 import { WireFault } from '../adapter.js';
-import { isObject } from './json-rpc.js';
 import type { RpcOutcome } from './rpc-outcome.js';
 
 type Unanswered = Exclude<RpcOutcome, { kind: 'result' }>;
@@ -63,6 +61,23 @@ export function readFaultOf(outcome: Unanswered, what: string): WireFault {
   return transientOf(outcome, message);
 }
 
+/** 4xx that say "not now" or "not as this one" rather than "not this": worth another POST of the same bytes. */
+const PASSING_STATUSES: readonly number[] = [401, 404, 408, 409, 425, 429];
+/** JSON-RPC codes that refuse the message itself, whatever HTTP status they come with. */
+const REFUSED_ANSWER_CODES: readonly number[] = [...HOPELESS_CODES, -32602];
+
+/** What an answer to a question that was not taken with a 2xx is: the same bytes are not sent for ever. */
+export function answerFaultOf(outcome: Unanswered): WireFault {
+  const fault = readFaultOf(outcome, 'answer');
+  if (fault.kind === 'SessionLost') return fault;
+  const isDefinite =
+    (outcome.kind === 'error' || outcome.kind === 'status') &&
+    outcome.status < 500 &&
+    !PASSING_STATUSES.includes(outcome.status) &&
+    (outcome.status >= 400 || (outcome.kind === 'error' && REFUSED_ANSWER_CODES.includes(outcome.code)));
+  return new WireFault(isDefinite ? 'RefusedByServer' : 'Transient', fault.message, fault);
+}
+
 /** While negotiating: nothing was submitted either way, so all but a broken contract may be tried again. */
 export function wireFaultOf(outcome: Unanswered, what: string): WireFault {
   const message = describe(outcome, what);
@@ -90,7 +105,7 @@ function describe(outcome: Unanswered, what: string): string {
   switch (outcome.kind) {
     case 'error': {
       const said = `${what}: JSON-RPC ${outcome.code}, HTTP ${outcome.status}: ${outcome.message}`;
-      return clip(outcome.code === -32042 ? `${said} ${linkOf(outcome.data)}` : said, LIMITS.evidenceChars);
+      return clip(outcome.link === null ? said : `${said} ${outcome.link}`, LIMITS.evidenceChars);
     }
     case 'status':
       return `${what}: HTTP ${outcome.status} without a JSON-RPC reply`;
@@ -100,12 +115,4 @@ function describe(outcome: Unanswered, what: string): string {
     case 'stopped':
       return `${what}: given up`;
   }
-}
-
-/** -32042 (URL elicitation required): a person has to open this link, so it belongs into the evidence. */
-function linkOf(data: JsonValue): string {
-  const asked = isObject(data) ? data['elicitations'] : undefined;
-  const first: JsonValue | undefined = Array.isArray(asked) ? (asked as readonly JsonValue[])[0] : undefined;
-  const url = isObject(first) ? first['url'] : undefined;
-  return typeof url === 'string' ? url : '';
 }

@@ -3,7 +3,8 @@
 
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
-import { sliceMembers } from '../json-slice.js';
+import { digests } from '../../primitives/node-primitives.js';
+import { JsonSliceError, sliceMembers } from '../json-slice.js';
 
 export type RpcId = string | number;
 
@@ -32,7 +33,7 @@ export function readMessage(bytes: Uint8Array): RpcMessage {
     spans = sliceMembers(bytes, LIMITS.wireJsonDepth);
     envelope = JSON.parse(decoder.decode(bytes)) as JsonObject;
   } catch (error) {
-    return garbled(error instanceof Error ? error.message.slice(0, 80) : 'unreadable');
+    return garbled(error instanceof JsonSliceError ? error.message : 'unreadable');
   }
   const cut = (name: string): Uint8Array => {
     const span = spans.get(name) as { start: number; end: number };
@@ -70,6 +71,19 @@ function isRpcId(value: JsonValue): value is RpcId {
 
 export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * False where the value has no canonical form (RFC 8785) and so can never be digested: it holds a number beyond a
+ * double, which JSON.parse reads as Infinity, or half a character.
+ */
+export function isDigestible(value: JsonValue): boolean {
+  try {
+    digests.canonicalize(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function garbled(reason: string): RpcMessage {

@@ -8,8 +8,9 @@ import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import { digests } from '../../primitives/node-primitives.js';
 import { WireFault, type Negotiated, type Negotiation, type ToolServer } from '../adapter.js';
+import { withCleanTexts } from '../redact.js';
 import { violation } from './faults.js';
-import { isObject } from './json-rpc.js';
+import { isDigestible, isObject } from './json-rpc.js';
 import { COUNTS } from './pace.js';
 import {
   listTools,
@@ -52,13 +53,19 @@ async function choose(server: ToolServer, tool: string, opened: OpenedSession): 
   if (!descriptor) {
     const near = nearNames(
       tool,
-      tools.map((candidate) => candidate['name'] as string),
+      tools.map((candidate) => opened.channel.redact(candidate['name'] as string)),
     );
     const hint = near.length === 0 ? 'it publishes none' : `near: ${near.join(', ')}`;
     return {
       kind: 'unknownTool',
       message: clip(`${server.name} has no tool "${tool}"; ${hint}`, LIMITS.evidenceChars),
     };
+  }
+  if (!isDigestible(descriptor)) {
+    const message =
+      `${server.name}: what the server publishes about the tool "${tool}" holds a number or a text that no digest can ` +
+      'be made of (a number beyond a double such as 1e999, or half a character). The server has to mend it.';
+    return { kind: 'unsupported', message: clip(message, LIMITS.evidenceChars) };
   }
   const choice = chooseContract(server, tool, taskSupportOf(descriptor), opened.hasTaskCalls);
   if (choice.kind === 'unsupported') return choice;
@@ -74,7 +81,7 @@ async function choose(server: ToolServer, tool: string, opened: OpenedSession): 
     canCancel: withTasks && opened.session.canCancel,
     listWasEmpty: canList ? await isListEmpty(opened) : null,
   };
-  return { kind: 'negotiated', negotiated: describeTool(descriptor, adapter, session, opened.serverVersion) };
+  return { kind: 'negotiated', negotiated: describeTool(descriptor, adapter, session, opened) };
 }
 
 type TaskSupport = 'forbidden' | 'optional' | 'required';
@@ -138,7 +145,7 @@ function describeTool(
   descriptor: JsonObject,
   adapter: AdapterName,
   session: McpSession,
-  serverVersion: string | null,
+  { serverVersion, channel }: OpenedSession,
 ): Negotiated {
   const inputSchema = descriptor['inputSchema'];
   if (!isObject(inputSchema)) throw violation('the tool publishes no input schema');
@@ -149,8 +156,8 @@ function describeTool(
     session: sessionJson(session),
     toolVersion: serverVersion,
     descriptorDigest: jsonDigest(descriptor, digests),
-    inputSchema,
-    outputSchema: isObject(outputSchema) ? outputSchema : null,
+    inputSchema: withCleanTexts(inputSchema, channel.redact),
+    outputSchema: isObject(outputSchema) ? withCleanTexts(outputSchema, channel.redact) : null,
     // Offered only where a look-up can ever tell: without a session the list shows other operations' tasks too.
     canList: session.canList && session.sessionId !== null && session.listWasEmpty === true,
     annotations: {
@@ -161,7 +168,7 @@ function describeTool(
 }
 
 /** The published names least unlike `wanted`, nearest first. */
-export function nearNames(wanted: string, names: readonly string[]): readonly string[] {
+function nearNames(wanted: string, names: readonly string[]): readonly string[] {
   return names
     .map((name) => ({
       name: clip(name, 80),

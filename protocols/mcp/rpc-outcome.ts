@@ -4,7 +4,8 @@
 import { clip } from '../../operation/policy.js';
 import type { JsonValue } from '../../operation/json.js';
 import { HttpFault, type HttpReply } from '../http.js';
-import { readMessage, type RpcMessage } from './json-rpc.js';
+import type { Redact } from '../redact.js';
+import { isObject, readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
 
 /** What became of one request. Every way it can go is data; only a caller's own hook may throw. */
 export type RpcOutcome =
@@ -20,7 +21,8 @@ export type RpcOutcome =
       readonly status: number;
       readonly code: number;
       readonly message: string;
-      readonly data: JsonValue;
+      /** What a person has to open first (-32042, URL elicitation required). */
+      readonly link: string | null;
       readonly bytes: Uint8Array;
       readonly isOurs: boolean;
       readonly retryAfterMs: number | null;
@@ -34,13 +36,11 @@ export type RpcOutcome =
   /** The caller's `onMessage` had enough. */
   | { readonly kind: 'stopped' };
 
-export async function readJsonReply(reply: HttpReply, id: string | null): Promise<RpcOutcome> {
+export async function readJsonReply(reply: HttpReply, id: RpcId | null): Promise<RpcOutcome> {
   const nothing: RpcOutcome = { kind: 'status', status: reply.status, retryAfterMs: reply.retryAfterMs };
   if (reply.contentType !== 'application/json') {
     if (reply.status !== 200) return nothing;
-    return lost(
-      `HTTP 200 with ${reply.contentType === '' ? 'no type' : clip(reply.contentType, 60)} instead of JSON`,
-    );
+    return lost(`HTTP 200 with ${reply.contentType === '' ? 'no type' : reply.contentType} instead of JSON`);
   }
   let bytes: Uint8Array;
   try {
@@ -56,7 +56,7 @@ export async function readJsonReply(reply: HttpReply, id: string | null): Promis
   return outcome.kind === 'error' ? outcome : nothing;
 }
 
-export function outcomeOf(message: RpcMessage, id: string | null, reply: HttpReply): RpcOutcome {
+export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: HttpReply): RpcOutcome {
   if (message.kind === 'result' && message.id === id) {
     return {
       kind: 'result',
@@ -73,7 +73,7 @@ export function outcomeOf(message: RpcMessage, id: string | null, reply: HttpRep
       status,
       code,
       message: message.message,
-      data,
+      link: code === -32042 ? linkOf(data) : null,
       bytes,
       isOurs: message.id !== null,
       retryAfterMs,
@@ -81,6 +81,34 @@ export function outcomeOf(message: RpcMessage, id: string | null, reply: HttpRep
   }
   if (message.kind === 'garbled') return lost(message.reason);
   return { kind: 'lost', detail: 'the reply is to another request', isContractBreach: true };
+}
+
+/**
+ * Without the credentials that a server may quote in words which become evidence, and then short. The bytes of a
+ * result or an error stay: they are the tool's own data.
+ */
+export function cleanOutcome(outcome: RpcOutcome, redact: Redact): RpcOutcome {
+  switch (outcome.kind) {
+    case 'error': {
+      const { message, link } = outcome;
+      return { ...outcome, message: clip(redact(message), 200), link: link === null ? null : redact(link) };
+    }
+    case 'lost':
+    case 'notSent':
+      return { ...outcome, detail: clip(redact(outcome.detail), 200) };
+    case 'result':
+    case 'status':
+    case 'stopped':
+      return outcome;
+  }
+}
+
+/** A person has to open this link, so it belongs into the evidence. */
+function linkOf(data: JsonValue): string | null {
+  const asked = isObject(data) ? data['elicitations'] : undefined;
+  const first: JsonValue | undefined = Array.isArray(asked) ? (asked as readonly JsonValue[])[0] : undefined;
+  const url = isObject(first) ? first['url'] : undefined;
+  return typeof url === 'string' ? url : null;
 }
 
 export function lost(detail: string): RpcOutcome {

@@ -4,13 +4,14 @@
 import { InitializeResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
+import { clip } from '../../operation/policy.js';
 import { WireFault, type ToolServer } from '../adapter.js';
 import { McpChannel } from './channel.js';
 import { isSessionLost, violation, wireFaultOf } from './faults.js';
 import { isObject } from './json-rpc.js';
 import { COUNTS } from './pace.js';
 
-export const TASKS_VERSION = '2025-11-25';
+const TASKS_VERSION = '2025-11-25';
 /** Revisions whose plain `tools/call` over streamable HTTP is the same. */
 const SPOKEN_VERSIONS: readonly string[] = [TASKS_VERSION, '2025-06-18', '2025-03-26'];
 
@@ -52,7 +53,9 @@ export async function openSession(server: ToolServer): Promise<Opening> {
   const timeoutMs = LIMITS.requestTimeoutMs;
   const greeting = new McpChannel(server, { sessionId: null, protocolVersion: null });
   const outcome = await greeting.request('initialize', CLIENT, { timeoutMs });
-  if (outcome.kind === 'error' && NOT_SPOKEN.includes(outcome.code)) {
+  // A 5xx or 429 comes from whoever gave up on the request, whatever its body claims: that says "not now".
+  const isNow = outcome.kind === 'error' && outcome.status < 500 && outcome.status !== 429;
+  if (isNow && NOT_SPOKEN.includes(outcome.code)) {
     return { kind: 'unsupported', message: `the server refused to initialize (JSON-RPC ${outcome.code})` };
   }
   if (outcome.kind !== 'result') throw wireFaultOf(outcome, 'initialize');
@@ -68,7 +71,7 @@ export async function openSession(server: ToolServer): Promise<Opening> {
     await channel.end(LIMITS.releaseTimeoutMs);
     return {
       kind: 'unsupported',
-      message: `the server speaks MCP ${protocolVersion.slice(0, 40)}, which is not spoken here`,
+      message: `the server speaks MCP ${clip(channel.redact(protocolVersion), 40)}, which is not spoken here`,
     };
   }
   await sayInitialized(channel, timeoutMs);
@@ -82,7 +85,8 @@ export async function openSession(server: ToolServer): Promise<Opening> {
     listWasEmpty: null,
   };
   const hasTaskCalls = tasks?.requests?.tools?.call !== undefined;
-  return { kind: 'opened', opened: { session, channel, hasTaskCalls, serverVersion: serverInfo.version } };
+  const serverVersion = clip(channel.redact(serverInfo.version), 200);
+  return { kind: 'opened', opened: { session, channel, hasTaskCalls, serverVersion } };
 }
 
 async function sayInitialized(channel: McpChannel, timeoutMs: number): Promise<void> {

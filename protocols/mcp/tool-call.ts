@@ -5,6 +5,7 @@ import { clip } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import type { ReceivedResult, ToolCall } from '../adapter.js';
+import type { Redact } from '../redact.js';
 import { isObject } from './json-rpc.js';
 import type { MessageVerdict, ServerMessage } from './channel.js';
 
@@ -59,6 +60,7 @@ export function protocolErrorOf(bytes: Uint8Array): ReceivedResult {
 export function progressListener(
   token: string,
   onProgress: (message: string) => void,
+  redact: Redact,
 ): (message: ServerMessage) => Promise<MessageVerdict> {
   let last = Number.NEGATIVE_INFINITY;
   return async (message) => {
@@ -69,7 +71,9 @@ export function progressListener(
     if (typeof progress !== 'number' || progress <= last) return 'taken';
     last = progress;
     const share = typeof total === 'number' ? `${progress}/${total}` : `${progress}`;
-    onProgress(clip(typeof text === 'string' ? `${share} ${text}` : share, LIMITS.statusMessageChars));
+    onProgress(
+      clip(typeof text === 'string' ? `${share} ${redact(text)}` : share, LIMITS.statusMessageChars),
+    );
     return 'taken';
   };
 }

@@ -31,10 +31,11 @@ export class SynchronousAdapter implements ToolAdapter {
   async submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission> {
     const progressToken = randomUUID();
     const params = toolCallParams(call, { progressToken });
-    const outcome = await channelOf(call.server, readSession(session)).request('tools/call', params, {
+    const channel = channelOf(call.server, readSession(session));
+    const outcome = await channel.request('tools/call', params, {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
-      onMessage: progressListener(progressToken, hooks.onProgress),
+      onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
     });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);
     const result = toolResultOf(outcome.value, outcome.bytes);

@@ -289,12 +289,51 @@ describe('answering', () => {
 
   it.each([
     [503, undefined, 'Transient'],
+    [503, { jsonrpc: '2.0', id: 0, error: { code: -32600, message: '' } }, 'Transient'],
     [302, undefined, 'Transient'],
+    [401, undefined, 'Transient'],
+    [408, undefined, 'Transient'],
+    [409, undefined, 'Transient'],
+    [425, undefined, 'Transient'],
+    [429, undefined, 'Transient'],
+    [200, { jsonrpc: '2.0', id: 0, error: { code: -32603, message: '' } }, 'Transient'],
     [404, undefined, 'SessionLost'],
     [400, { jsonrpc: '2.0', error: { code: -32000, message: '' } }, 'SessionLost'],
   ])('answered by HTTP %i may be delivered again or has lost its session', async (status, body, kind) => {
     replyingToAnswer(status, 'input_required', body);
     await expect(answer('accept', { name: 'Ann' })).rejects.toMatchObject({ kind });
+  });
+
+  it.each([
+    [400, undefined],
+    [403, undefined],
+    [405, undefined],
+    [413, undefined],
+    [415, undefined],
+    [422, undefined],
+    [400, { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'no' } }],
+    [200, { jsonrpc: '2.0', id: 0, error: { code: -32600, message: 'no' } }],
+    [200, { jsonrpc: '2.0', id: null, error: { code: -32602, message: 'no' } }],
+  ])('answered by HTTP %i %j is refused for good and not sent again', async (status, body) => {
+    replyingToAnswer(status, 'input_required', body);
+    const log: string[] = [];
+    await expect(answer('accept', { name: 'Ann' }, WIRE, log)).rejects.toMatchObject({
+      kind: 'RefusedByServer',
+    });
+    expect(log).toEqual(['before', 'after']);
+  });
+
+  it('keeps the pause that the server asked for', async () => {
+    scripted.script = (seen, response) => {
+      if (seen.body.method === 'tasks/get') return sendResult(response, seen, taskJson('input_required'));
+      return void response.writeHead(429, { 'retry-after': '7' }).end();
+    };
+    await expect(answer('decline', null)).rejects.toMatchObject({ kind: 'Transient', retryAfterMs: 7_000 });
+  });
+
+  it('takes any other word with a 200 for a delivery', async () => {
+    replyingToAnswer(200, 'input_required', { jsonrpc: '2.0', id: 0, result: {} });
+    expect(await answer('decline', null)).toBe('delivered');
   });
 
   it('is closed where the question died with a session that was replaced', async () => {

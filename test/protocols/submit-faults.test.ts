@@ -229,7 +229,7 @@ describe.each(CONTRACTS)('a submission on %s', (adapter) => {
       sendJson(response, 200, { jsonrpc: '2.0', id: seen.body.id, error });
     const server = toolServer(scripted.url, { headers: { authorization: 'Bearer secret-token' } });
     const fault = await faultOf(submit(adapter, { server }));
-    expect(fault.message).toContain('token [header] is not enough https://example.com/consent');
+    expect(fault.message).toContain('token [redacted] is not enough https://example.com/consent');
   });
 
   it('is answered at once by a tool result, as JSON or as a stream, with its bytes as received', async () => {

@@ -115,6 +115,32 @@ export function roundsSuite(harness: () => StoreHarness): void {
       expect(await store.recordReply(fence(), 'round-1', reply('no'), '{}')).toEqual(delivered);
     });
 
+    it('that the server refused is taken back whole, and another one may come', async () => {
+      const { store } = harness();
+      await working(store);
+      const asked = await store.recordRound(CALL, newRound('round-1'));
+      await store.recordReply(fence(), 'round-1', reply('yes'), '"yes"');
+      await store.recordSending(CALL, 'round-1', 'yes', AT + 30);
+      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(asked);
+      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(asked);
+      expect((await store.wireState(CALL)).rounds['round-1']?.replyJson).toBeNull();
+      const other = await store.recordReply(fence(), 'round-1', reply('no'), '"no"');
+      expect(other.rounds[0]?.reply).toEqual(reply('no'));
+    });
+
+    it.each(['another digest', 'delivered', 'closed'])('is not taken back when it is: %s', async (why) => {
+      const { store } = harness();
+      await working(store);
+      await store.recordRound(CALL, newRound('round-1'));
+      await store.recordReply(fence(), 'round-1', reply('yes'), '"yes"');
+      if (why === 'delivered') await store.recordDelivery(CALL, 'round-1', 'yes', AT + 40);
+      if (why === 'closed') await store.closeRound(CALL, 'round-1', AT + 40);
+      const before = await store.read(CALL);
+      const digest = why === 'another digest' ? 'no' : 'yes';
+      expect(await store.retractReply(CALL, 'round-1', digest)).toEqual(before);
+      expect((await store.wireState(CALL)).rounds['round-1']?.replyJson).toBe('"yes"');
+    });
+
     it('to an unknown round changes nothing', async () => {
       const { store } = harness();
       const row = await working(store);
@@ -179,6 +205,7 @@ export function roundsSuite(harness: () => StoreHarness): void {
         store.recordReply(fence(), 'round-2', reply('yes'), '{}'),
         store.recordSending(CALL, 'round-1', 'yes', AT),
         store.recordDelivery(CALL, 'round-1', 'yes', AT),
+        store.retractReply(CALL, 'round-1', 'yes'),
         store.raiseCancel(fence(), 1, 'again'),
         store.recordCancelDelivery(CALL, 'acknowledged'),
       ];
