@@ -18,6 +18,7 @@ import { describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
 import { type OperationResult, type ResultReader, ToolOperationHandle } from './handle.js';
 import { type ListOptions, listOperations, type OperationSummary } from './list-operations.js';
+import { checkDurationMs } from './pause.js';
 import { checkSearchAttributes, type SearchAttributesCheck } from './search-attributes.js';
 
 export interface ToolOperationClientOptions {
@@ -115,6 +116,7 @@ export class ToolOperationClient {
   /** `start`, then `result`. @throws as both do */
   async execute(options: StartOptions & { readonly timeoutMs?: number }): Promise<OperationResult> {
     const { timeoutMs, ...start } = options;
+    checkDurationMs('timeoutMs', timeoutMs);
     const handle = await this.start(start);
     return handle.result(timeoutMs === undefined ? {} : { timeoutMs });
   }

@@ -2,26 +2,22 @@
 // Must never cancel by giving up: a local timeout stops waiting and nothing else.
 
 import { setMaxListeners } from 'node:events';
-import {
-  type Client,
-  WorkflowFailedError,
-  WorkflowNotFoundError,
-  WorkflowUpdateFailedError,
-} from '@temporalio/client';
-import { ApplicationFailure } from '@temporalio/common';
+import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { OperatorDecision, ReplyVerdict } from '../operation/facts.js';
 import { replyDigest } from '../operation/digests.js';
 import type { JsonValue } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
 import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
 import type { Receipt } from '../operation/receipt.js';
-import type { ToolOperation } from '../operation/record.js';
 import type { InputAction } from '../operation/row.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
 import type { OperationEnd, OperatorMessage, ReplyMessage } from '../workflows/contract.js';
-import { type DescribedRun, describeRun } from './described-run.js';
+import { awaitEnd } from './await-end.js';
+import { describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
-import { type OperationView, type PendingInput, emptyView, viewOfEnd, viewOfRecord } from './view.js';
+import { lookAtRun, queryRecord, viewOfRun } from './look-at-run.js';
+import { checkDurationMs, LONGEST_TIMER_MS, pause } from './pause.js';
+import { cancelVerdictOf, isHeld, type OperationView, type PendingInput } from './view.js';
 
 /** Reads a stored result by its digest. */
 export interface ResultReader {
@@ -45,16 +41,18 @@ export interface AnswerOptions {
   readonly action?: InputAction;
   /** The reply; for `accept` in form mode it fits the question's schema. */
   readonly content?: JsonValue;
-  /** ms to wait for the verdict; default 60,000. The reply may still be applied later. */
+  /** ms to wait for the verdict; default 60,000, at most 24 days. The reply may still be applied later. */
   readonly timeoutMs?: number;
 }
 
+/** `tooLate`: the end is there or on its way; the outcome is null where it is not known yet. */
 export type CancelResult =
   | { readonly kind: 'requested' }
   | { readonly kind: 'tooLate'; readonly outcome: Outcome | null };
 
-const QUERY_TIMEOUT_MS = 2_000;
 const HOLD_CHECK_MS = 2_000;
+/** A lost submission is looked up for long, and only a query tells it from a ledger that is behind. */
+const LEDGER_CHECK_MS = 6_000;
 const ANSWER_TIMEOUT_MS = 60_000;
 
 export class ToolOperationHandle {
@@ -72,28 +70,31 @@ export class ToolOperationHandle {
   }
 
   /**
-   * The operation as it stands. Answers without a live worker too, and then says since when one is missing.
+   * The operation as it stands. Answers without a live worker too, and then says since when one is missing. Without one,
+   * an operation may show as held after an operator's word: what was decided shows once a worker lives.
    * @throws ToolOperationError `OperationNotFound`
    */
   async status(): Promise<OperationView> {
-    const described = await this.#describe();
-    return this.#viewOf(described);
+    return (await lookAtRun(this.#client, this.callNodeId)).view;
   }
 
   /**
-   * Yields the operation whenever it changed, until it has ended or is held; adds nothing to its history.
+   * Yields the operation whenever it changed, and ends after the view that shows it ended, held (an operator is needed) or
+   * its run closed without a receipt (`reason` says what to do); adds nothing to its history.
    * @param options.everyMs pace of looking, default 1,000
+   * @throws ToolOperationError `InvalidRequest`, `OperationNotFound`
    */
   async *watch(
     options: { readonly everyMs?: number; readonly signal?: AbortSignal } = {},
   ): AsyncGenerator<OperationView> {
+    checkDurationMs('everyMs', options.everyMs);
     let last = '';
     for (;;) {
-      const view = await this.status();
+      const { view, isClosed } = await lookAtRun(this.#client, this.callNodeId);
       const now = JSON.stringify(view);
       if (now !== last) yield view;
       last = now;
-      if (view.receipt || options.signal?.aborted) return;
+      if (view.receipt || isClosed || isHeld(view) || options.signal?.aborted) return;
       await pause(options.everyMs ?? 1_000, options.signal);
     }
   }
@@ -103,6 +104,7 @@ export class ToolOperationHandle {
    * @throws ToolOperationError `InvalidRequest` (nothing was sent), `LocalTimeout`, `OperationNotFound`
    */
   async answer(options: AnswerOptions = {}): Promise<ReplyVerdict> {
+    checkDurationMs('timeoutMs', options.timeoutMs);
     const view = await this.status();
     if (view.receipt) return { kind: 'roundClosed' };
     const round = pickRound(view, options.roundId);
@@ -114,28 +116,33 @@ export class ToolOperationHandle {
     if (roundId === undefined) throw new ToolOperationError('InvalidRequest', 'no question is open', view);
     const digest = replyDigest({ action, content }, digests);
     const message: ReplyMessage = { roundId, replyDigest: digest, action, content };
-    return this.#sendReply(message, options.timeoutMs ?? ANSWER_TIMEOUT_MS, view);
+    const timeoutMs = Math.min(options.timeoutMs ?? ANSWER_TIMEOUT_MS, LONGEST_TIMER_MS);
+    return this.#sendReply(message, timeoutMs, view);
   }
 
   /**
-   * Asks for the operation's cancellation; durable without a worker. The end still decides: see `result`.
+   * Asks for the operation's cancellation; durable without a worker, and then always `requested`. The end still decides:
+   * see `result`.
    * @throws ToolOperationError `OperationNotFound`
    */
   async cancel(reason = 'cancelled by the caller', requestedBy = 'client'): Promise<CancelResult> {
     const handle = this.#client.workflow.getHandle(this.workflowId);
     try {
       await handle.signal(MESSAGES.cancelSignal, { reason, requestedBy });
-      return { kind: 'requested' };
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       const view = await this.status();
       return { kind: 'tooLate', outcome: view.outcome };
     }
+    // The engine hands a query over after every signal that came before it: the record has seen this one.
+    const record = await queryRecord(this.#client, this.callNodeId);
+    return record ? cancelVerdictOf(record) : { kind: 'requested' };
   }
 
   /**
    * An operator's word about an operation that is held; it needs evidence and a name. `found` names the remote work and
-   * leads back to it; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as `result`.
+   * leads back to it; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as
+   * `result`. Durable without a worker: until one lives, the operation may still show as held.
    * @throws ToolOperationError `InvalidRequest` where it is not held or the word does not fit; `OperationNotFound`
    */
   async resolve(
@@ -143,9 +150,10 @@ export class ToolOperationHandle {
     grounds: { readonly evidence: string; readonly decidedBy: string },
   ): Promise<void> {
     const { evidence, decidedBy } = grounds;
-    const view = await this.status();
+    const { view, isClosed } = await lookAtRun(this.#client, this.callNodeId);
     const refuse = (why: string): ToolOperationError => new ToolOperationError('InvalidRequest', why, view);
     if (!evidence.trim() || !decidedBy.trim()) throw refuse('a decision needs evidence and a name');
+    if (isClosed && !view.receipt) throw refuse(view.reason ?? 'its run is closed');
     if (view.state !== 'UNRESOLVED') throw refuse(`"${this.callNodeId}" is not held, it is ${view.state}`);
     if (decision.kind === 'found' && !decision.remoteId) throw refuse('name the remote work that was found');
     const message: OperatorMessage = {
@@ -158,48 +166,31 @@ export class ToolOperationHandle {
   }
 
   /**
-   * Waits for the receipt and the tool's result, whatever the outcome.
+   * Waits for the receipt and the tool's result, whatever the outcome; over a reset and a new start of the run too.
    * @param options.timeoutMs stops waiting after so long; cancels nothing
    * @param options.signal stops waiting when aborted; cancels nothing
-   * @throws ToolOperationError `LocalTimeout`; `OperationUnresolved` with the evidence (it stays held);
-   *   `CallNodeConflict` where only the store could find it; `OperationNotFound`
+   * @throws ToolOperationError `LocalTimeout`; `OperationUnresolved` with the evidence (it stays held), or where its latest
+   *   run is closed without a receipt; `CallNodeConflict` where only the store could find it; `OperationNotFound`;
+   *   `InvalidRequest`
    */
   async result(
     options: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<OperationResult> {
+    checkDurationMs('timeoutMs', options.timeoutMs);
     const stop = new AbortController();
     // Each request of the long poll listens to it.
     setMaxListeners(0, stop.signal);
     try {
       // The long poll must not outlive this wait: it would crash a process that closes its connection.
-      const end = this.#client.withAbortSignal(stop.signal, () => this.#end());
+      const end = this.#client.withAbortSignal(stop.signal, async () =>
+        this.#resultOf(await awaitEnd(this.#client, this.callNodeId)),
+      );
       const racers: Promise<OperationResult>[] = [end, this.#untilHeld(stop.signal)];
       if (options.timeoutMs !== undefined) racers.push(this.#localTimeout(options.timeoutMs, stop.signal));
       if (options.signal) racers.push(this.#stopped(options.signal, stop.signal));
       return await Promise.race(racers);
     } finally {
       stop.abort();
-    }
-  }
-
-  async #end(): Promise<OperationResult> {
-    try {
-      const end = (await this.#client.workflow.getHandle(this.workflowId).result()) as OperationEnd;
-      return await this.#resultOf(end);
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) throw notFound(this.callNodeId, error);
-      if (!(error instanceof WorkflowFailedError)) throw error;
-      const { cause } = error;
-      if (cause instanceof ApplicationFailure && cause.type === 'CallNodeConflict') {
-        throw new ToolOperationError('CallNodeConflict', cause.message, null, { cause: error });
-      }
-      const how = cause?.message ?? error.message;
-      throw new ToolOperationError(
-        'OperationUnresolved',
-        `the run of "${this.callNodeId}" was closed without a receipt (${how}); start it again to adopt the operation`,
-        null,
-        { cause: error },
-      );
     }
   }
 
@@ -216,22 +207,28 @@ export class ToolOperationHandle {
 
   /** Rejects once the operation is visibly held; never resolves. */
   async #untilHeld(signal: AbortSignal): Promise<never> {
+    let ledgerLookDueMs = 0;
     while (!signal.aborted) {
-      const described = await describeRun(this.#client, this.workflowId).catch(() => null);
-      if (described?.status === 'RUNNING' && described.state === 'UNRESOLVED') {
-        const view = await this.#viewOf(described);
-        if (view.state === 'UNRESOLVED' && !view.decidedByOperator) {
-          const evidence = [view.reason, view.evidence].filter(Boolean).join(': ');
-          throw new ToolOperationError(
-            'OperationUnresolved',
-            `"${this.callNodeId}" is held: ${evidence}`,
-            view,
-          );
-        }
+      const held = await this.#heldView(performance.now() >= ledgerLookDueMs).catch(() => null);
+      if (held?.kind === 'held') {
+        throw new ToolOperationError('OperationUnresolved', heldSentence(held.view), held.view);
       }
+      if (held?.kind === 'lookedUp') ledgerLookDueMs = performance.now() + LEDGER_CHECK_MS;
       await pause(HOLD_CHECK_MS, signal);
     }
     return new Promise<never>(() => {});
+  }
+
+  async #heldView(
+    mayQueryLookUps: boolean,
+  ): Promise<{ readonly kind: 'held' | 'lookedUp'; readonly view: OperationView } | null> {
+    const described = await describeRun(this.#client, this.workflowId);
+    const isLookedUp = described.state === 'SUBMISSION_UNKNOWN';
+    if (described.status !== 'RUNNING') return null;
+    if (described.state !== 'UNRESOLVED' && !(isLookedUp && mayQueryLookUps)) return null;
+    const view = await viewOfRun(this.#client, this.callNodeId, described);
+    if (isHeld(view)) return { kind: 'held', view };
+    return isLookedUp ? { kind: 'lookedUp', view } : null;
   }
 
   async #localTimeout(timeoutMs: number, signal: AbortSignal): Promise<never> {
@@ -271,63 +268,11 @@ export class ToolOperationHandle {
       throw new ToolOperationError('LocalTimeout', said, view, { cause: error });
     }
   }
-
-  async #describe(): Promise<DescribedRun> {
-    try {
-      return await describeRun(this.#client, this.workflowId);
-    } catch (error) {
-      if (error instanceof WorkflowNotFoundError) throw notFound(this.callNodeId, error);
-      throw error;
-    }
-  }
-
-  async #viewOf(described: DescribedRun): Promise<OperationView> {
-    const run = { callNodeId: this.callNodeId, workflowId: this.workflowId, runId: described.runId };
-    if (described.status === 'COMPLETED') {
-      const end = (await this.#client.workflow
-        .getHandle(this.workflowId, described.runId)
-        .result()) as OperationEnd;
-      return viewOfEnd(end.receipt, end.resultJson, run);
-    }
-    const { live, waitingForWorkerSince } = described;
-    const record = waitingForWorkerSince === null ? await this.#queryRecord() : null;
-    if (record) return viewOfRecord(record, live, run, waitingForWorkerSince);
-    return {
-      ...emptyView(run, described.state),
-      server: described.server,
-      tool: described.tool,
-      adapter: described.adapter,
-      remoteStatus: live?.remoteStatus ?? null,
-      statusMessage: live?.statusMessage ?? null,
-      reason: described.status === 'RUNNING' ? null : `the run is ${described.status.toLowerCase()}`,
-      pendingInput: (live?.openRounds ?? []).map(({ roundId, question, deadlineAt }) => ({
-        roundId,
-        question,
-        deadlineAt,
-      })),
-      lastFault: live?.lastFault ?? null,
-      cancelRequested: described.state === 'CANCEL_REQUESTED',
-      polls: live?.cursor.observationCount ?? 0,
-      waitingForWorkerSince,
-    };
-  }
-
-  /** The run's own record, or null where no worker answers in time. */
-  async #queryRecord(): Promise<ToolOperation | null> {
-    try {
-      return await this.#client.withDeadline(Date.now() + QUERY_TIMEOUT_MS, () =>
-        this.#client.workflow.getHandle(this.workflowId).query<ToolOperation>(MESSAGES.operationQuery),
-      );
-    } catch {
-      return null;
-    }
-  }
 }
 
-function notFound(callNodeId: string, cause: Error): ToolOperationError {
-  return new ToolOperationError('OperationNotFound', `no operation is named "${callNodeId}"`, null, {
-    cause,
-  });
+function heldSentence(view: OperationView): string {
+  const told = [view.reason, view.evidence].filter(Boolean).join(': ');
+  return `"${view.callNodeId}" is held: ${told || 'the evidence is in its run and is shown once a worker answers'}`;
 }
 
 function pickRound(view: OperationView, roundId: string | undefined): PendingInput | null {
@@ -356,17 +301,4 @@ function isDeadline(error: unknown): boolean {
     if (code === 4 || code === 1 || current.name === 'WorkflowUpdateRPCTimeoutOrCancelledError') return true;
   }
   return false;
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve();
-    const timer = setTimeout(done, ms);
-    function done(): void {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      resolve();
-    }
-    signal?.addEventListener('abort', done);
-  });
 }

@@ -38,7 +38,7 @@ export interface OperationView {
   readonly statusMessage: string | null;
   readonly outcome: Outcome | null;
   readonly failureKind: FailureKind | null;
-  /** Why it ended, is held, or is being cancelled. */
+  /** Why it ended, is held, or is being cancelled; of a run closed without a receipt, that it is and what to do. */
   readonly reason: string | null;
   /** On what it was decided, or why it is held. */
   readonly evidence: string | null;
@@ -84,8 +84,8 @@ export function viewOfRecord(
     outcome: receipt?.outcome ?? null,
     failureKind: receipt?.failureKind ?? null,
     reason: reasonOf(record),
-    evidence: record.hold?.evidence ?? record.ledgerBehind?.evidence ?? null,
-    heldSince: record.hold?.sinceAt ?? record.ledgerBehind?.at ?? null,
+    evidence: record.ledgerBehind?.evidence ?? record.hold?.evidence ?? null,
+    heldSince: record.ledgerBehind?.at ?? record.hold?.sinceAt ?? null,
     decidedByOperator: record.operator !== null,
     lastFault: live?.lastFault ?? null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
@@ -102,9 +102,34 @@ export function viewOfRecord(
 
 function reasonOf(record: ToolOperation): string | null {
   if (record.receipt) return record.receipt.decision.reason;
-  if (record.hold) return record.hold.reason;
+  // As in the state: a ledger that is behind outranks a hold.
   if (record.ledgerBehind) return 'ledger-behind';
+  if (record.hold) return record.hold.reason;
   return record.rejection?.message ?? record.cancelAsked?.reason ?? null;
+}
+
+/** Nothing goes on before an operator has acted: held and undecided, or the ledger is behind. */
+export function isHeld(view: OperationView): boolean {
+  if (view.state === 'UNRESOLVED') return !view.decidedByOperator;
+  return view.state === 'SUBMISSION_UNKNOWN' && view.heldSince !== null;
+}
+
+/** What became of a cancel that the record has seen. */
+export function cancelVerdictOf(
+  record: ToolOperation,
+): { readonly kind: 'requested' } | { readonly kind: 'tooLate'; readonly outcome: Outcome | null } {
+  const isTooLate = record.receipt !== null || record.terminalObservation !== null;
+  if (!isTooLate || record.cancelAsked || record.cancelGeneration > 0) return { kind: 'requested' };
+  return { kind: 'tooLate', outcome: record.receipt?.outcome ?? comingOutcome(record) };
+}
+
+/** Null where the result decides and is not here yet: it may be an error, or lost. */
+function comingOutcome({ terminalObservation: seen, result }: ToolOperation): Outcome | null {
+  if (seen?.remoteStatus === 'cancelled') return 'cancelled';
+  if (!seen || !result) return null;
+  return seen.remoteStatus === 'failed' || result.isToolError || result.isProtocolError
+    ? 'failed'
+    : 'completed';
 }
 
 /** From the receipt alone: the end, as a closed run or the store tells it. */

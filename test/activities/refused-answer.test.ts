@@ -77,7 +77,7 @@ test('a reply that the server refuses for good is taken back, and another one is
     kind: 'answered',
     verdict: { kind: 'refused', reason: 'answer: HTTP 422' },
   });
-  expect(refused.row.rounds).toMatchObject([{ reply: null, closedAt: null }]);
+  expect(refused).toMatchObject({ row: { rounds: [{ reply: null, closedAt: null }] } });
   const reader = await openReceiptsReader(join(dir, 'operations.sqlite'));
   expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'reply-refused' }]);
   await reader.close();
