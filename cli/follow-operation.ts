@@ -1,6 +1,7 @@
 // Owns waiting for an operation at the terminal: progress, questions, and every way in which the waiting can end.
 // Must never cancel anything: all ends but the receipt are local.
 
+import { pause } from '../client/pause.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OperationResult, ToolOperationError, type ToolOperationHandle } from '../client/index.js';
 import type { OperationView } from '../client/view.js';
@@ -109,8 +110,8 @@ async function untilEnd({ handle }: FollowOptions, done: AbortSignal): Promise<F
 }
 
 async function localTimeout(stopWaitingAt: number, signal: AbortSignal): Promise<Followed> {
-  await sleep(Math.max(0, stopWaitingAt - Date.now()), undefined, { signal });
-  return { kind: 'timedOut' };
+  await pause(Math.max(0, stopWaitingAt - Date.now()), signal);
+  return signal.aborted ? never() : { kind: 'timedOut' };
 }
 
 /** How long looks may fail before it is no passing trouble of the engine. */

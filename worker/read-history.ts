@@ -92,8 +92,3 @@ export function nameOf(event: Event): HistoryEventName {
   const word = attributes?.[0].slice(0, -'EventAttributes'.length) ?? 'unknown';
   return { eventId: idOf(event), eventType: `${word.slice(0, 1).toUpperCase()}${word.slice(1)}` };
 }
-
-/** The workflow that an exported history is of, where it says so; older servers do not. */
-function workflowIdIn(history: History): string | null {
-  return history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId || null;
-}

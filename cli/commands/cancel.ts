@@ -52,7 +52,7 @@ function tell(result: CancelResult, view: OperationView, options: CancelOptions)
     process.stdout.write(
       result.kind === 'requested'
         ? 'cancellation requested\n'
-        : `too late to cancel: it ended as ${result.outcome ?? 'told below'}\n`,
+        : `too late to cancel: its end ${result.outcome === null ? 'is on its way' : `is ${result.outcome}`}\n`,
     );
     writeView(view, false);
   }

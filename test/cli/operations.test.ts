@@ -135,7 +135,7 @@ describe('a question', () => {
     expect(swapped.exitCode).toBe(2);
 
     const late = await run('cancel', 'q1');
-    expect(late.stdout).toContain('too late to cancel: it ended as completed');
+    expect(late.stdout).toContain('too late to cancel: its end is completed');
     expect(late.exitCode).toBe(1);
     const closed = await run('answer', 'q1', '{"interpretation":"snake"}');
     expect(closed.stdout).toContain('the operation ended: completed');
