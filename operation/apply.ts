@@ -100,8 +100,10 @@ function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
   const known = freeByEvidence(foldRow(record, fact.row), record, fact.at);
   const next = settle(foldOutcome(known, record, fact), fact.at);
   // A step that took the row over from another run may find it anywhere on its course.
-  // An ended row is an end wherever it is met.
-  if (!tookOver && !next.receipt && !record.ledgerBehind && !isLegalMove(record.state, next.state)) {
+  // An ended row is an end wherever it is met; but an end is left for no other.
+  const meetsEnd = next.receipt !== null && record.receipt === null;
+  const isFree = tookOver || meetsEnd || record.ledgerBehind !== null;
+  if (!isFree && !isLegalMove(record.state, next.state)) {
     throw new IllegalTransition(
       `${fact.kind} moved ${record.callNodeId} from ${record.state} to ${next.state}`,
     );

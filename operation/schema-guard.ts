@@ -53,11 +53,16 @@ function isObject(value: JsonValue): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+const NARROW_REPEATS = 3;
+
 /** Quantified groups, back-references and look-arounds can take exponential time; the server checks them itself. */
 export function isTamePattern(pattern: string): boolean {
   if (pattern.length > LIMITS.schemaPatternChars) return false;
   if (/\)[*+?{]|\\[1-9k]|\(\?/.test(pattern)) return false;
   const wide = (pattern.match(/[*+]|\{\d+,(?:\d{2,})?\}/g) ?? []).length;
+  const narrow = (pattern.match(/\?|\{\d+,\d\}/g) ?? []).length;
+  // Each optional piece doubles the ways to match; a few are enough for people's formats.
+  if (narrow > NARROW_REPEATS) return false;
   // Unanchored, even one wide repeat is tried at every place; two side by side backtrack at each of them.
-  return wide === 0 || (wide === 1 && pattern.startsWith('^'));
+  return wide === 0 || (wide === 1 && pattern.startsWith('^') && !pattern.includes('|'));
 }

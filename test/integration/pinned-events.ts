@@ -19,7 +19,10 @@ const EVENTS: Readonly<Record<string, { readonly events: number; readonly why: s
   synchronous: { events: 19, why: 'open, submit (answered at once), accept; one upsert at the end' },
   rejected: { events: 19, why: 'open, submit (negotiates, refuses), accept; one upsert at the end' },
   'looked-up': { events: 32, why: 'as completed, and one look-up (nobody rests in SUBMISSION_UNKNOWN here)' },
-  unresolved: { events: 24, why: 'as synchronous, and a rest as UNRESOLVED with the operator’s signal' },
+  unresolved: {
+    events: 26,
+    why: 'as synchronous, and a rest as UNRESOLVED: a timer to look again, and the operator’s signal',
+  },
   'fetched-again': { events: 32, why: 'as completed, and the fetch step after a reply without the result' },
   cancelled: {
     events: 36,

@@ -41,6 +41,7 @@ export class Course {
     this.fold(outcome ?? { kind: interrupts ? 'interrupted' : 'timePassed', at: world.nowMs });
     while (world.fault(0.25)) this.fold(randomMail(world, this.record));
     if (world.fault(0.03)) world.zombieWrites();
+    if (world.fault(0.02)) world.overtake();
     if (world.fault(0.01)) this.startNewRun();
   }
 
@@ -60,15 +61,11 @@ export class Course {
     this.trail.push(`${fact.kind} ${detailOf(fact)} -> ${record.state}/${step.kind}`);
     this.record = record;
     this.step = step;
-    this.#note(fact, verdict.kind);
+    this.#note(before, fact, verdict.kind);
     this.#agree('state', record.state, expected.state);
     this.#agree('verdict', JSON.stringify(verdict), JSON.stringify(expected.verdict));
-    this.#agree(
-      'hold',
-      record.hold?.reason ?? null,
-      expected.hold?.reason ?? null,
-      this.isOver || expected.behind,
-    );
+    this.#agree('hold', record.hold?.reason ?? null, expected.hold?.reason ?? null, this.isOver);
+    this.#agree('ledger behind', record.ledgerBehind !== null, expected.behind, this.isOver);
     this.#agree('next step', step.kind, this.judge.nextKind(fact.at));
     this.#agree('waiting', record.waitingReplies.length, this.judge.waitingReplies().length);
     if (record.replyVerdicts !== before.replyVerdicts) this.#agreeOnReplies(record);
@@ -76,12 +73,14 @@ export class Course {
     this.#forbid(before, step);
   }
 
-  #note(fact: Fact, verdict: string): void {
+  #note(before: ToolOperation, fact: Fact, verdict: string): void {
     const { record, step, met } = this;
     for (const name of [record.state, step.kind, fact.kind, `verdict ${verdict}`]) met.add(name);
-    if (record.hold) met.add(`hold ${record.hold.reason}`);
+    if (record.hold) met.add(`hold ${record.hold.reason}`).add(`held ${step.kind}`);
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
     if (record.ledgerBehind) met.add('ledger behind');
+    if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
+    if (before.ledgerBehind && !record.ledgerBehind) met.add('ledger caught up');
     if (record.cancelAsked) met.add(`asked ${record.cancelAsked.reason}`);
     if ('finding' in fact) met.add(`${fact.kind} ${fact.finding}`);
     if (fact.kind === 'cancelSent') met.add(`cancelSent ${fact.reply}`);

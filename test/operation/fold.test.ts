@@ -108,7 +108,7 @@ describe('a row older than the record', () => {
     expect(isBehind(startedRecord(), sampleRow())).toBeNull();
   });
 
-  it('flags the ledger, folds nothing, and keeps the first flag', () => {
+  it('flags the ledger, folds nothing, and keeps the time of the first flag', () => {
     const record = recordIn('WORKING');
     const behind = fold(record, {
       kind: 'submitted',
@@ -118,12 +118,52 @@ describe('a row older than the record', () => {
     expect(behind).toEqual({
       ...record,
       state: 'SUBMISSION_UNKNOWN',
-      ledgerBehind: { at: AT, evidence: 'the row misses a submission leg' },
+      ledgerBehind: {
+        at: AT,
+        evidence: 'the row misses a submission leg',
+        rechecks: 0,
+        nextRecheckAt: AT + 30_000,
+      },
     });
     const again = fold(behind, { kind: 'ledgerMissing', at: AT + 9, evidence: 'no row' });
-    expect(again).toEqual(behind);
+    expect(again).toEqual({
+      ...behind,
+      ledgerBehind: { at: AT, evidence: 'no row', rechecks: 1, nextRecheckAt: AT + 9 + 60_000 },
+    });
     const long = fold(record, { kind: 'ledgerMissing', at: AT, evidence: 'x'.repeat(900) });
     expect(long.ledgerBehind?.evidence.length).toBe(400);
+  });
+
+  it('is looked for again after 30 s, doubling to 6 h', () => {
+    let record = recordIn('WORKING');
+    const gaps = Array.from({ length: 12 }, (_, time) => {
+      record = fold(record, { kind: 'ledgerMissing', at: AT + time, evidence: 'no row' });
+      return ((record.ledgerBehind?.nextRecheckAt ?? 0) - AT - time) / 30_000;
+    });
+    expect(gaps).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 720, 720]);
+    expect(record.ledgerBehind).toMatchObject({ at: AT, rechecks: 11 });
+  });
+
+  it('is forgotten once an opened row is behind no more, wherever that row stands on its course', () => {
+    const missing: Fact = { kind: 'ledgerMissing', at: AT, evidence: 'no row' };
+    const states = Object.keys(ROWS).filter((state) => state !== 'UNRESOLVED') as (keyof typeof ROWS)[];
+    for (const state of states) {
+      const behind = fold(recordIn('SUBMITTING'), missing);
+      const found = fold(behind, { kind: 'opened', at: AT + 1, row: ROWS[state] });
+      expect([found.state, found.ledgerBehind]).toEqual([state, null]);
+    }
+    const behind = fold(recordIn('CANCEL_REQUESTED'), missing);
+    const cancelling = fold(behind, { kind: 'opened', at: AT + 1, row: ROWS.CANCEL_REQUESTED });
+    expect([cancelling.state, cancelling.ledgerBehind]).toEqual(['CANCEL_REQUESTED', null]);
+    const still = fold(behind, { kind: 'opened', at: AT + 1, row: ROWS.WORKING });
+    expect(still.ledgerBehind).toMatchObject({
+      evidence: 'the row holds an older cancel generation',
+      rechecks: 1,
+    });
+    const other = fold(behind, { kind: 'submitted', at: AT + 1, row: ROWS.CANCEL_REQUESTED });
+    expect([other.state, other.ledgerBehind]).toEqual(['SUBMISSION_UNKNOWN', behind.ledgerBehind]);
+    const anew = fold(cancelling, { ...missing, at: AT + 9 });
+    expect(anew.ledgerBehind).toMatchObject({ at: AT + 9, rechecks: 0, nextRecheckAt: AT + 30_009 });
   });
 
   it('cannot take back an end', () => {
@@ -154,26 +194,32 @@ describe('an observation', () => {
   });
 
   it('that is good forgets the reads that found nothing, but not the renewed session', () => {
-    const facts = ['notFound', 'sessionLost', 'violation'] as const;
+    const facts = ['notFound', 'sessionLost', 'notFound', 'violation'] as const;
     const doubtful = fold(recordIn('WORKING'), ...facts.map((finding) => observed(ROWS.WORKING, finding)));
-    expect([doubtful.notFoundReads, doubtful.violations, doubtful.sessionsRenewed]).toEqual([1, 1, 1]);
+    expect([doubtful.missedReads, doubtful.violations, doubtful.sessionsRenewed]).toEqual([3, 1, 1]);
+    expect(doubtful.state).toBe('WORKING');
     const good = fold(doubtful, observed(ROWS.WORKING, 'deadlinePassed'));
     expect(good).toMatchObject({
-      notFoundReads: 0,
+      missedReads: 0,
       violations: 0,
-      sessionLost: false,
       nextLookAt: null,
       sessionsRenewed: 1,
     });
   });
 
-  it('counts the answers to a cancel, and a lost session once', () => {
-    const lost = fold(recordIn('WORKING'), observed(ROWS.WORKING, 'sessionLost'));
-    expect(lost.sessionsRenewed).toBe(0);
-    expect(fold(lost, observed(ROWS.WORKING, 'notFound'))).toMatchObject({
-      sessionsRenewed: 1,
-      sessionLost: false,
-    });
+  it('counts a lost session and an unknown reference alike as misses, and the fresh session once', () => {
+    const missed = (...findings: readonly ('notFound' | 'sessionLost')[]): (number | string)[] => {
+      const record = fold(recordIn('WORKING'), ...findings.map((finding) => observed(ROWS.WORKING, finding)));
+      return [record.missedReads, record.sessionsRenewed, record.state];
+    };
+    expect(missed('sessionLost')).toEqual([1, 0, 'WORKING']);
+    expect(missed('sessionLost', 'notFound', 'sessionLost')).toEqual([3, 0, 'WORKING']);
+    expect(missed('sessionLost', 'notFound', 'sessionLost', 'notFound')).toEqual([4, 1, 'UNRESOLVED']);
+    const held = recordIn('UNRESOLVED');
+    expect(fold(held, observed(ROWS.WORKING, 'notFound')).sessionsRenewed).toBe(1);
+  });
+
+  it('counts the answers to a cancel', () => {
     const confirmed = fold(
       { ...recordIn('WORKING'), nextCancelAt: 5 },
       sampleFact('cancelSent, confirmed', ROWS.WORKING),
@@ -191,7 +237,12 @@ describe('an observation', () => {
 });
 
 describe('a cancel', () => {
-  const cancel: Fact = { kind: 'cancelRequested', at: AT, reason: 'r'.repeat(900), requestedBy: 'caller' };
+  const cancel: Fact = {
+    kind: 'cancelRequested',
+    at: AT,
+    reason: 'r'.repeat(900),
+    requestedBy: 'c'.repeat(900),
+  };
 
   it('is remembered with its reason, by whom and when, in every state before the end is known', () => {
     for (const state of [
@@ -204,7 +255,11 @@ describe('a cancel', () => {
     ] as const) {
       const { record, verdict } = apply(recordIn(state), cancel);
       expect(verdict).toEqual({ kind: 'requested' });
-      expect(record.cancelAsked).toEqual({ reason: `${'r'.repeat(299)}…`, requestedBy: 'caller', at: AT });
+      expect(record.cancelAsked).toEqual({
+        reason: `${'r'.repeat(299)}…`,
+        requestedBy: `${'c'.repeat(299)}…`,
+        at: AT,
+      });
       expect(apply(record, { ...cancel, at: AT + 1 })).toEqual({
         record,
         verdict: { kind: 'alreadyRequested' },
@@ -237,7 +292,7 @@ describe('an operator’s word', () => {
     at: AT,
     decision: { kind: 'neverCreated' },
     evidence: 'e'.repeat(900),
-    decidedBy: 'ops',
+    decidedBy: 'o'.repeat(900),
   };
 
   it('counts only while held, and the first word wins', () => {
@@ -248,7 +303,7 @@ describe('an operator’s word', () => {
       decision: 'neverCreated',
       remoteId: null,
       evidence: `${'e'.repeat(399)}…`,
-      decidedBy: 'ops',
+      decidedBy: `${'o'.repeat(299)}…`,
     });
     const second = apply(record, { ...word, decision: { kind: 'close' } });
     expect(second).toEqual({ record, verdict: { kind: 'ignored' } });
@@ -269,6 +324,25 @@ describe('an operator’s word', () => {
     }
     const behind = fold(recordIn('UNRESOLVED'), { kind: 'ledgerMissing', at: AT, evidence: 'no row' });
     expect(apply(behind, word).verdict).toEqual({ kind: 'ignored' });
+  });
+});
+
+describe('a run that was superseded', () => {
+  it('loses its epoch and nothing else, counts it, and opens the row again from every state', () => {
+    for (const state of Object.keys(ROWS) as (keyof typeof ROWS)[]) {
+      const record = recordIn(state);
+      const { record: next, verdict } = apply(record, { kind: 'superseded', at: AT });
+      expect(verdict).toEqual({ kind: 'folded' });
+      expect(next).toEqual({ ...record, executionEpoch: 0, takeovers: 1 });
+      expect(fold(next, { kind: 'superseded', at: AT }).takeovers).toBe(2);
+    }
+  });
+
+  it('goes on from wherever the other run has brought the row', () => {
+    const superseded = fold(recordIn('WORKING'), { kind: 'superseded', at: AT });
+    const row = { ...ROWS.FETCHING_RESULT, executionEpoch: 4, ownerRunId: 'run-4' };
+    const next = fold(superseded, { kind: 'opened', at: AT, row });
+    expect([next.state, next.executionEpoch, next.takeovers]).toEqual(['FETCHING_RESULT', 4, 1]);
   });
 });
 

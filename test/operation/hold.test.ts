@@ -7,7 +7,16 @@ import { nextStep } from '../../operation/next-step.js';
 import type { Fact, ObserveFinding } from '../../operation/facts.js';
 import type { ToolOperation } from '../../operation/record.js';
 import type { RowSnapshot } from '../../operation/row.js';
-import { HOUR_MS, MINUTE_MS, POLICY, REFERENCE, sampleLeg, sampleRound, sampleRow } from './sample-row.js';
+import {
+  CURSOR,
+  HOUR_MS,
+  MINUTE_MS,
+  POLICY,
+  REFERENCE,
+  sampleLeg,
+  sampleRound,
+  sampleRow,
+} from './sample-row.js';
 import { AT, fold, observed, opened, recordIn, ROWS, sampleFact, terminal } from './sample-facts.js';
 
 const { WORKING } = ROWS;
@@ -41,7 +50,7 @@ describe('an ambiguous submission', () => {
         sinceAt: AT,
         evidence: 'leg 1 ambiguous',
         rechecks: 0,
-        nextRecheckAt: null,
+        nextRecheckAt: AT + 10 * MINUTE_MS,
       });
     }
     const mute = { ...ambiguous('at-most-once'), legs: [{ ...sampleLeg('ambiguous'), detail: null }] };
@@ -73,8 +82,31 @@ describe('an ambiguous submission', () => {
       expect(fold(unknown, time(AT + 10 * MINUTE_MS)).hold).toMatchObject({
         reason: 'look-up-deadline',
         evidence: 'leg 1 ambiguous',
-        nextRecheckAt: null,
+        nextRecheckAt: AT + 20 * MINUTE_MS,
       });
+    }
+  });
+
+  it('is looked up again after 10 min, doubling to 6 h, until the work is found', () => {
+    const held = [
+      opened(ambiguous('at-most-once')),
+      fold(opened(ambiguous('session-list')), time(AT + 10 * MINUTE_MS)),
+    ];
+    for (let record of held) {
+      const row = { ...ambiguous(record.submissionPolicy), executionEpoch: record.executionEpoch };
+      const gaps = Array.from({ length: 7 }, () => {
+        const dueAt = record.hold?.nextRecheckAt ?? 0;
+        expect(nextStep(record, dueAt - 1)).toEqual({ kind: 'awaitOperator', untilAt: dueAt });
+        expect(nextStep(record, dueAt)).toEqual({ kind: 'lookUp', notBeforeAt: null, deadlineAt: dueAt });
+        record = fold(record, { kind: 'lookedUp', at: dueAt, row, finding: 'cannotTell', evidence: null });
+        return ((record.hold?.nextRecheckAt ?? 0) - dueAt) / MINUTE_MS;
+      });
+      expect(gaps).toEqual([20, 40, 80, 160, 320, 360, 360]);
+      const known = { ...row, legs: [sampleLeg('referenced')], remoteReference: REFERENCE };
+      const at = record.hold?.nextRecheckAt ?? 0;
+      const found = fold(record, { kind: 'lookedUp', at, row: known, finding: 'found', evidence: null });
+      expect(found.hold).toBeNull();
+      expect(found.heldMs).toBe(at - (record.hold?.sinceAt ?? 0));
     }
   });
 
@@ -94,7 +126,7 @@ describe('an ambiguous submission', () => {
 
 describe('a lost handle', () => {
   it('is held after three reads and one more through a fresh session', () => {
-    const four = ['notFound', 'notFound', 'notFound', 'notFound'] as const;
+    const four = ['notFound', 'sessionLost', 'notFound', 'notFound'] as const;
     expect(looks(recordIn('WORKING'), ...four.slice(1)).state).toBe('WORKING');
     const held = looks(recordIn('WORKING'), ...four);
     expect(held.hold).toMatchObject({
@@ -109,21 +141,22 @@ describe('a lost handle', () => {
   });
 
   it('is held at the third read where the one fresh session is used up', () => {
-    const renewed = looks(recordIn('WORKING'), 'sessionLost', 'inputRequired');
-    expect([renewed.sessionsRenewed, renewed.sessionLost]).toEqual([1, false]);
+    const renewed = looks(recordIn('WORKING'), 'sessionLost', 'sessionLost', 'sessionLost', 'inputRequired');
+    expect([renewed.sessionsRenewed, renewed.missedReads]).toEqual([1, 0]);
     expect(looks(renewed, 'notFound', 'notFound').hold).toBeNull();
-    expect(looks(renewed, 'notFound', 'notFound', 'notFound').hold?.reason).toBe('handle-lost');
+    expect(looks(renewed, 'notFound', 'sessionLost', 'notFound').hold?.reason).toBe('handle-lost');
   });
 
-  it('is held at the second lost session, with the evidence given', () => {
+  it('is held at the fourth lost session like at the fourth unknown reference, with the evidence given', () => {
     const once = looks(recordIn('WORKING'), 'sessionLost');
-    expect([once.state, once.sessionLost, once.nextLookAt]).toEqual(['WORKING', true, null]);
-    expect(looks(once, 'notFound').state).toBe('WORKING');
-    expect(looks(once, 'sessionLost').hold).toMatchObject({
+    expect([once.state, once.missedReads]).toEqual(['WORKING', 1]);
+    const thrice = looks(once, 'sessionLost', 'sessionLost');
+    expect([thrice.state, thrice.missedReads]).toEqual(['WORKING', 3]);
+    expect(looks(thrice, 'sessionLost').hold).toMatchObject({
       reason: 'handle-lost',
-      evidence: 'the session is gone',
+      evidence: 'the server does not know the reference',
     });
-    const said = fold(once, observed(WORKING, 'sessionLost', AT, { evidence: 'HTTP 404' }));
+    const said = fold(thrice, observed(WORKING, 'sessionLost', AT, { evidence: 'HTTP 404' }));
     expect(said.hold?.evidence).toBe('HTTP 404');
   });
 
@@ -339,7 +372,8 @@ describe('a held operation', () => {
     const step = nextStep(freed, AT + HOUR_MS);
     expect(step).toMatchObject({ kind: 'observe', deadlineAt: WORKING.createdAt + 3 * HOUR_MS });
     expect(fold(held, observed(WORKING, 'roundClosed', AT - HOUR_MS)).heldMs).toBe(0);
-    const twice = looks(fold(held, observed(WORKING, 'roundClosed', AT + 30)), 'sessionLost');
+    const missed = ['sessionLost', 'notFound', 'sessionLost'] as const;
+    const twice = looks(fold(held, observed(WORKING, 'roundClosed', AT + 30)), ...missed);
     expect(fold(twice, observed(WORKING, 'roundClosed', AT + 70)).heldMs).toBe(30 + 70);
   });
 
@@ -384,7 +418,12 @@ describe('what an operator found', () => {
     expect(held.state).toBe('UNRESOLVED');
     const { record, verdict } = apply(held, found);
     expect(verdict).toEqual({ kind: 'folded' });
-    expect(nextStep(record, AT)).toEqual({ kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given: 'task-9' });
+    expect(nextStep(record, AT)).toEqual({
+      kind: 'lookUp',
+      notBeforeAt: null,
+      deadlineAt: null,
+      given: 'task-9',
+    });
     const known = { ...row, remoteReference: { remoteId: 'task-9', locator: {} } };
     const back = fold(record, { kind: 'lookedUp', at: AT, row: known, finding: 'found', evidence: null });
     expect(back).toMatchObject({ state: 'WORKING', hold: null, operator: null });
@@ -406,13 +445,44 @@ describe('what an operator found', () => {
 });
 
 describe('Retry-After of a server', () => {
+  it('and its interval space the look after a miss or a violation, never under our own 3 s', () => {
+    const nextLook = (
+      finding: ObserveFinding,
+      lastIntervalMs: number | null,
+      notBeforeAt?: number,
+    ): number | null => {
+      const cursor = { ...CURSOR, lastIntervalMs };
+      const seen = observed(WORKING, finding, AT, { cursor });
+      const fact: Fact = notBeforeAt === undefined ? seen : { ...seen, notBeforeAt };
+      return (fold(recordIn('WORKING'), fact).nextLookAt ?? 0) - AT;
+    };
+    for (const finding of ['notFound', 'sessionLost', 'violation'] as const) {
+      expect(nextLook(finding, null)).toBe(3_000);
+      expect(nextLook(finding, 1_000)).toBe(3_000);
+      expect(nextLook(finding, 60_000)).toBe(60_000);
+      expect(nextLook(finding, 60_000, AT + 90_000)).toBe(90_000);
+      expect(nextLook(finding, 60_000, AT + 1)).toBe(60_000);
+    }
+  });
+
   it('is kept by resends, cancels and fetches where it is longer than our own spacing', () => {
     const unknown = { ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy: 'key-meta' } as const;
-    const submitted = (notBeforeAt: number): Fact => ({ kind: 'submitted', at: AT, row: unknown, notBeforeAt });
+    const submitted = (notBeforeAt: number): Fact => ({
+      kind: 'submitted',
+      at: AT,
+      row: unknown,
+      notBeforeAt,
+    });
     expect(fold(recordIn('SUBMITTING'), submitted(AT + 8_000)).nextLookUpAt).toBe(AT + 8_000);
     expect(fold(recordIn('SUBMITTING'), submitted(AT + 1)).nextLookUpAt).toBe(AT + 2_000);
     const cancelling = { ...WORKING, cancelGeneration: 1, cancelDelivery: 'sent' } as const;
-    const lost: Fact = { kind: 'cancelSent', at: AT, row: cancelling, reply: 'lost', notBeforeAt: AT + 7_000 };
+    const lost: Fact = {
+      kind: 'cancelSent',
+      at: AT,
+      row: cancelling,
+      reply: 'lost',
+      notBeforeAt: AT + 7_000,
+    };
     expect(fold(recordIn('CANCEL_REQUESTED'), lost).nextCancelAt).toBe(AT + 7_000);
     const seen: Fact = { ...observed(ROWS.TERMINAL_OBSERVED, 'terminal'), notBeforeAt: AT + 6_000 };
     const ended = fold(recordIn('WORKING'), seen);

@@ -39,7 +39,10 @@ const outsideFact: fc.Arbitrary<OutsideFact> = fc.oneof(
     evidence: text,
     decidedBy: text,
   }),
-  fc.record({ kind: fc.constantFrom('interrupted' as const, 'timePassed' as const), at: time }),
+  fc.record({
+    kind: fc.constantFrom('superseded' as const, 'interrupted' as const, 'timePassed' as const),
+    at: time,
+  }),
 );
 
 describe('facts from outside', () => {

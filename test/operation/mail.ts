@@ -14,6 +14,8 @@ export function isOpen(round: InputRound): boolean {
 export function randomMail(world: World, record: ToolOperation): OutsideFact {
   const { random } = world;
   world.nowMs += random.below(200);
+  // Another run owns the row: a step of this one was refused under its older epoch.
+  if (world.isOvertaken && random.chance(0.6)) return { kind: 'superseded', at: world.nowMs };
   const draw = random.below(20);
   if (draw < 2)
     return { kind: 'cancelRequested', at: world.nowMs, reason: 'changed my mind', requestedBy: 'caller' };

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { apply } from '../../operation/apply.js';
 import { nextStep, type Step } from '../../operation/next-step.js';
 import type { ToolOperation } from '../../operation/record.js';
+import type { RowSnapshot } from '../../operation/row.js';
 import {
   HOUR_MS,
   MINUTE_MS,
@@ -130,9 +131,43 @@ describe('while the submission is unknown', () => {
     expect(gaps).toEqual([2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
   });
 
-  it('waits for people where the ledger is behind', () => {
-    const behind = fold(unknown('session-list'), sampleFact('ledgerMissing', ROWS.SUBMISSION_UNKNOWN));
-    expect(stepOf(behind)).toEqual({ kind: 'awaitOperator', untilAt: null });
+  it('sends nothing where the ledger is behind, in whatever state, and opens again when that is due', () => {
+    const missingAt = AT + 1_000;
+    const missing = sampleFact('ledgerMissing', ROWS.SUBMISSION_UNKNOWN);
+    const states = ['SUBMITTING', 'SUBMISSION_UNKNOWN', 'WORKING', 'INPUT_REQUIRED', 'UNRESOLVED'] as const;
+    for (const state of states) {
+      const behind = fold(recordIn(state), missing);
+      const untilAt = missingAt + 30_000;
+      expect(stepOf(behind, missingAt)).toEqual({ kind: 'awaitOperator', untilAt });
+      expect(stepOf(behind, untilAt - 1)).toEqual({ kind: 'awaitOperator', untilAt });
+      expect(stepOf(behind, untilAt)).toEqual({ kind: 'open' });
+      const again = fold(behind, { kind: 'ledgerMissing', at: untilAt, evidence: 'no row' });
+      expect(stepOf(again, untilAt)).toEqual({ kind: 'awaitOperator', untilAt: untilAt + 60_000 });
+      const superseded = fold(behind, { kind: 'superseded', at: missingAt });
+      expect(stepOf(superseded, missingAt)).toEqual({ kind: 'awaitOperator', untilAt });
+    }
+    const found = fold(fold(recordIn('WORKING'), missing), { kind: 'opened', at: AT, row: ROWS.WORKING });
+    expect(stepOf(found)).toEqual(LOOK);
+  });
+
+  it('is over where there is a receipt, whatever the ledger', () => {
+    const ledgerBehind = { at: AT, evidence: 'no row', rechecks: 0, nextRecheckAt: AT };
+    expect(stepOf({ ...recordIn('ACCEPTED'), ledgerBehind })).toEqual({ kind: 'done' });
+  });
+});
+
+describe('a run that was superseded', () => {
+  it('opens the row again in every state that is no end', () => {
+    for (const state of Object.keys(ROWS) as (keyof typeof ROWS)[]) {
+      const superseded = fold(recordIn(state), sampleFact('superseded', ROWS[state]));
+      const isOver = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'].includes(state);
+      expect([state, stepOf(superseded)]).toEqual([state, { kind: isOver ? 'done' : 'open' }]);
+    }
+    const superseded = fold(recordIn('WORKING'), sampleFact('superseded', ROWS.WORKING));
+    const row = { ...ROWS.WORKING, executionEpoch: 3 };
+    expect(stepOf(fold(superseded, { kind: 'opened', at: AT, row }))).toEqual(LOOK);
+    const word = fold(recordIn('UNRESOLVED'), sampleFact('operatorDecided', ROWS.WORKING));
+    expect(stepOf(fold(word, sampleFact('superseded', ROWS.WORKING)))).toEqual({ kind: 'open' });
   });
 });
 
@@ -155,8 +190,14 @@ describe('while the far side works', () => {
     });
   });
 
-  it('delivers the oldest reply that waits', () => {
-    const asked = fold(recordIn('INPUT_REQUIRED'), sampleFact('replyGiven', ROWS.INPUT_REQUIRED));
+  it('delivers the oldest reply that waits, until the earliest deadline of the open rounds', () => {
+    const rounds = [
+      sampleRound('round-1', { deadlineAt: T0 + 40 * MINUTE_MS }),
+      sampleRound('b', { deadlineAt: T0 + 30 * MINUTE_MS }),
+      sampleRound('c', { deadlineAt: T0 + MINUTE_MS, closedAt: T0 }),
+    ];
+    const row = { ...ROWS.WORKING, rounds };
+    const asked = fold(opened(row), sampleFact('replyGiven', row));
     const later = {
       roundId: 'round-1',
       replyDigest: 'r2',
@@ -166,6 +207,7 @@ describe('while the far side works', () => {
     } as const;
     const step = stepOf(fold(asked, { kind: 'replyGiven', at: AT, reply: later }));
     expect(step).toMatchObject({ kind: 'answer', reply: { replyToken: 't1', replyDigest: 'r1' } });
+    expect(step).toMatchObject({ deadlineAt: T0 + 30 * MINUTE_MS });
   });
 
   it('spaces reads of an unknown reference, and turns to a fresh session after three', () => {
@@ -174,20 +216,18 @@ describe('while the far side works', () => {
         (record) => fold(record, observed(ROWS.WORKING, 'notFound')),
         recordIn('WORKING'),
       );
-    expect(stepOf(missing(1))).toEqual({ ...LOOK, notBeforeAt: AT + 3_000 });
-    expect(stepOf(missing(2))).toEqual({ ...LOOK, notBeforeAt: AT + 3_000 });
-    expect(stepOf(missing(3))).toEqual({ ...LOOK, notBeforeAt: AT + 3_000, freshSession: true });
+    expect(stepOf(missing(1))).toEqual({ ...LOOK, notBeforeAt: AT + 5_000 });
+    expect(stepOf(missing(2))).toEqual({ ...LOOK, notBeforeAt: AT + 5_000 });
+    expect(stepOf(missing(3))).toEqual({ ...LOOK, notBeforeAt: AT + 5_000, freshSession: true });
   });
 
-  it('looks at once through a fresh session where the session is lost, and spaces looks after a violation', () => {
-    const lost = fold(
-      recordIn('WORKING'),
-      observed(ROWS.WORKING, 'notFound'),
-      observed(ROWS.WORKING, 'sessionLost'),
-    );
-    expect(stepOf(lost)).toEqual({ ...LOOK, freshSession: true });
+  it('keeps its session at the first lost one, and spaces looks after it and after a violation', () => {
+    const once = fold(recordIn('WORKING'), observed(ROWS.WORKING, 'sessionLost'));
+    expect(stepOf(once)).toEqual({ ...LOOK, notBeforeAt: AT + 5_000 });
+    const thrice = fold(once, observed(ROWS.WORKING, 'notFound'), observed(ROWS.WORKING, 'sessionLost'));
+    expect(stepOf(thrice)).toEqual({ ...LOOK, notBeforeAt: AT + 5_000, freshSession: true });
     const broken = fold(recordIn('WORKING'), observed(ROWS.WORKING, 'violation'));
-    expect(stepOf(broken)).toEqual({ ...LOOK, notBeforeAt: AT + 3_000 });
+    expect(stepOf(broken)).toEqual({ ...LOOK, notBeforeAt: AT + 5_000 });
     expect(stepOf(fold(broken, observed(ROWS.WORKING, 'roundClosed')))).toEqual(LOOK);
   });
 });
@@ -323,20 +363,40 @@ describe('while held', () => {
     );
     const dueAt = AT + 10 * MINUTE_MS;
     expect(stepOf(broken, dueAt)).toEqual({ ...LOOK, deadlineAt: null, once: true });
-    const lost = fold(broken, observed(ROWS.WORKING, 'sessionLost', dueAt));
-    expect(stepOf(lost, dueAt)).toEqual({ kind: 'awaitOperator', untilAt: dueAt + 20 * MINUTE_MS });
-    expect(stepOf(lost, dueAt + 20 * MINUTE_MS)).toMatchObject({ kind: 'observe', freshSession: true });
-    const unknown = [1, 2, 3].reduce(
-      (record) => fold(record, observed(ROWS.WORKING, 'notFound', dueAt)),
-      broken,
-    );
-    expect(stepOf(unknown, dueAt + 24 * HOUR_MS)).toMatchObject({ kind: 'observe', freshSession: true });
+    const once = fold(broken, observed(ROWS.WORKING, 'sessionLost', dueAt));
+    expect(stepOf(once, dueAt)).toEqual({ kind: 'awaitOperator', untilAt: dueAt + 20 * MINUTE_MS });
+    expect(stepOf(once, dueAt + 20 * MINUTE_MS)).toMatchObject({ kind: 'observe', freshSession: false });
+    for (const finding of ['notFound', 'sessionLost'] as const) {
+      const missed = [1, 2, 3].reduce(
+        (record) => fold(record, observed(ROWS.WORKING, finding, dueAt)),
+        broken,
+      );
+      expect(stepOf(missed, dueAt + 24 * HOUR_MS)).toMatchObject({ kind: 'observe', freshSession: true });
+    }
   });
 
   it('never looks where there is nothing to look at', () => {
-    expect(stepOf({ ...held, remoteReference: null }, AT + HOUR_MS).kind).toBe('awaitOperator');
+    const lost = fold(
+      recordIn('TERMINAL_OBSERVED'),
+      sampleFact('resultFetched, lost', ROWS.TERMINAL_OBSERVED),
+    );
+    const refusal = sampleFact('accepted, refused', ROWS.FETCHING_RESULT);
+    const refused = fold(recordIn('FETCHING_RESULT'), refusal, refusal, refusal);
+    const dated = { ...recordIn('WORKING'), expiresAt: AT };
+    const expired = fold(dated, observed(ROWS.WORKING, 'notFound'));
+    const reasons = [lost, refused, expired].map((record) => record.hold?.reason);
+    expect(reasons).toEqual(['result-lost', 'acceptance-refused', 'expired']);
+    for (const record of [lost, refused, expired]) {
+      expect(stepOf(record, AT + 24 * HOUR_MS)).toEqual({ kind: 'awaitOperator', untilAt: null });
+    }
+  });
+
+  it('looks up whether the work has become known where it is not', () => {
     const row = sampleRow({ legs: [sampleLeg('ambiguous')], submissionPolicy: 'at-most-once' });
-    expect(stepOf(opened(row), AT + 24 * HOUR_MS)).toEqual({ kind: 'awaitOperator', untilAt: null });
+    const unknown = opened(row);
+    const dueAt = AT + 10 * MINUTE_MS;
+    expect(stepOf(unknown, dueAt - 1)).toEqual({ kind: 'awaitOperator', untilAt: dueAt });
+    expect(stepOf(unknown, dueAt + 7)).toEqual({ kind: 'lookUp', notBeforeAt: null, deadlineAt: dueAt + 7 });
   });
 
   it('accepts on an operator’s word', () => {
@@ -346,13 +406,15 @@ describe('while held', () => {
   it('wakes for the standing decision of the configuration', () => {
     const policy = { ...POLICY, onUnresolved: { kind: 'closeAfter', afterMs: 4 * MINUTE_MS } } as const;
     const row = { ...ROWS.WORKING, policy };
-    const closing = fold(opened(row), observed(row, 'sessionLost'), observed(row, 'sessionLost'));
+    const missed = (of: RowSnapshot): ToolOperation =>
+      [1, 2, 3, 4].reduce((record) => fold(record, observed(of, 'sessionLost')), opened(of));
+    const closing = missed(row);
     expect(stepOf(closing)).toEqual({ kind: 'awaitOperator', untilAt: AT + 4 * MINUTE_MS });
     const later = {
       ...row,
       policy: { ...policy, onUnresolved: { kind: 'closeAfter', afterMs: HOUR_MS } },
     } as const;
-    const patient = fold(opened(later), observed(later, 'sessionLost'), observed(later, 'sessionLost'));
+    const patient = missed(later);
     expect(stepOf(patient)).toEqual({ kind: 'awaitOperator', untilAt: AT + 10 * MINUTE_MS });
     const bare = sampleRow({ policy, legs: [sampleLeg('ambiguous')], submissionPolicy: 'at-most-once' });
     expect(stepOf(opened(bare))).toEqual({ kind: 'awaitOperator', untilAt: AT + 4 * MINUTE_MS });

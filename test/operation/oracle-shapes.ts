@@ -76,7 +76,10 @@ export type OracleFact =
       readonly row: OracleRow;
       readonly finding: string;
     }
-  | { readonly kind: 'cancelRequested' | 'ledgerMissing' | 'interrupted' | 'timePassed'; readonly at: number }
+  | {
+      readonly kind: 'cancelRequested' | 'ledgerMissing' | 'superseded' | 'interrupted' | 'timePassed';
+      readonly at: number;
+    }
   | { readonly kind: 'replyGiven'; readonly at: number; readonly reply: OracleReply }
   | { readonly kind: 'operatorDecided'; readonly at: number; readonly decision: { readonly kind: string } };
 
@@ -93,6 +96,8 @@ export interface Moment {
   readonly state: string;
   readonly hold: OracleHold | null;
   readonly behind: boolean;
+  /** This very fact found the row behind: nothing else of it counts. */
+  readonly foundBehind: boolean;
   /** The executor itself asked for a cancel at this fact, for this reason. */
   readonly askedItself: string | null;
 }

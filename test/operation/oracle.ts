@@ -40,27 +40,37 @@ export class Judge {
 
   #after(fact: OracleFact, verdict: OracleVerdict, before: Moment | null): Moment {
     const old = before?.row ?? null;
-    const same = { fact, verdict, row: old, askedItself: null };
+    const same = { fact, verdict, row: old, askedItself: null, foundBehind: false };
     if (before && TERMINAL.includes(before.state)) {
       return { ...same, state: before.state, hold: null, behind: before.behind };
     }
+    if (fact.kind === 'superseded') {
+      // The epoch is another run's: this one has none until it has opened the row again.
+      const unowned = old && { ...old, executionEpoch: 0 };
+      const { state = 'SUBMITTING', hold = null, behind = false } = before ?? {};
+      return { ...same, row: unowned, state, hold, behind };
+    }
     const given = 'row' in fact ? fact.row : null;
-    const behind =
-      (before?.behind ?? false) ||
-      fact.kind === 'ledgerMissing' ||
-      (given !== null && old !== null && isOlder(given, old));
+    const foundBehind =
+      fact.kind === 'ledgerMissing' || (given !== null && old !== null && isOlder(given, old));
+    const behind = foundBehind || ((before?.behind ?? false) && fact.kind !== 'opened');
     const row =
-      behind || !given ? old : { ...given, rounds: given.rounds.map((round) => this.#allKnownOf(round)) };
+      foundBehind || !given
+        ? old
+        : { ...given, rounds: given.rounds.map((round) => this.#allKnownOf(round)) };
     if (row?.receipt) return { ...same, row, state: row.receipt.state, hold: null, behind: false };
-    if (behind) return { ...same, row, state: 'SUBMISSION_UNKNOWN', hold: before?.hold ?? null, behind };
     const kept = before?.hold && !this.#releases(fact, verdict, row, before.hold) ? before.hold : null;
+    if (behind) {
+      const hold = foundBehind ? (before?.hold ?? null) : kept;
+      return { ...same, row, state: 'SUBMISSION_UNKNOWN', hold, behind, foundBehind };
+    }
     const asked = this.#cancelAsked() || verdict.kind === 'requested';
     const free = stateOf(row, asked, this.#fetchTried() || fact.kind === 'resultFetched');
     const reason = kept ? null : (this.#stepHold(fact, row) ?? this.#timeHold(fact, row, free, asked));
     const hold = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
     const askedItself = hold || !row ? null : this.#ownCancel(fact, row, free);
     const state = hold ? 'UNRESOLVED' : askedItself ? 'CANCEL_REQUESTED' : free;
-    return { fact, verdict, row, state, hold, behind, askedItself };
+    return { ...same, row, state, hold, behind, askedItself };
   }
 
   #releases(fact: OracleFact, verdict: OracleVerdict, row: OracleRow | null, hold: OracleHold): boolean {
@@ -69,10 +79,9 @@ export class Judge {
     // The third refusal voids the word that led here: a new hold begins, and nobody retries without end.
     if (this.#acceptRefusals(fact) >= 3) return true;
     const held = this.last.row;
+    // Evidence ends every hold, whichever step brought it: the end, or where the work is.
     if (row.terminalObservation && !held?.terminalObservation) return true;
-    if (hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline') {
-      return row.remoteReference !== null;
-    }
+    if (row.remoteReference && !held?.remoteReference) return true;
     if (hold.reason !== 'handle-lost' || fact.kind !== 'observed') return false;
     // A deadline that passed without one answered look is no sighting.
     return (
@@ -95,10 +104,8 @@ export class Judge {
     const expiresAt = looks.findLast((look) => look.expiresAt !== null)?.expiresAt ?? null;
     const isLost = fact.finding === 'notFound' || fact.finding === 'sessionLost';
     if (isLost && expiresAt !== null && fact.at >= expiresAt) return 'expired';
-    if (fact.finding === 'notFound') {
-      return streak('notFound') >= 3 && this.#sessionRenewed() ? 'handle-lost' : null;
-    }
-    if (fact.finding === 'sessionLost') return this.#sessionRenewed() ? 'handle-lost' : null;
+    if (isLost)
+      return streak('notFound') + streak('sessionLost') >= 3 && this.#sessionRenewed() ? 'handle-lost' : null;
     return fact.finding === 'violation' && streak('violation') >= 3 ? 'protocol-violation' : null;
   }
 
@@ -112,7 +119,7 @@ export class Judge {
       if (row.submissionPolicy !== 'session-list' && row.cancelGeneration > 0) return 'ambiguous-submission';
       const spent = row.submissionPolicy === 'repeatable' && (row.legs.length >= 3 || asked);
       if (spent) return 'ambiguous-submission';
-      const since = this.moments.find((m) => m.state === 'SUBMISSION_UNKNOWN')?.fact.at ?? fact.at;
+      const since = this.moments.find(isInDoubt)?.fact.at ?? fact.at;
       return fact.at >= since + row.policy.lookUpBudgetMs ? 'look-up-deadline' : null;
     }
     if (free === 'CANCEL_REQUESTED') {
@@ -130,7 +137,7 @@ export class Judge {
         seenAt + row.policy.fetchBudgetMs,
         Math.max(this.#expiryAt(seenAt, fact), seenAt),
       );
-      const facts = [...this.moments.map((m) => m.fact), fact];
+      const facts = [...this.#heard(), fact];
       return fact.at >= until && facts.some((f) => f.kind === 'resultFetched') ? 'result-lost' : null;
     }
     return null;
@@ -138,7 +145,7 @@ export class Judge {
 
   /** The last expiry the server told by then. */
   #expiryAt(at: number, fact: OracleFact): number {
-    const told = [...this.moments.map((m) => m.fact), fact].flatMap((f) =>
+    const told = [...this.#heard(), fact].flatMap((f) =>
       f.kind === 'observed' && f.at <= at && f.expiresAt !== null ? [f.expiresAt] : [],
     );
     return told.at(-1) ?? Number.POSITIVE_INFINITY;
@@ -199,8 +206,12 @@ export class Judge {
     if (!arrival || arrival.fact.kind !== 'replyGiven') return null;
     if (arrival.verdict.kind !== 'waiting') return arrival.verdict;
     for (let index = from; index < this.moments.length; index += 1) {
-      const { fact, row, behind } = this.moments[index] as Moment;
-      if (fact.kind === 'answered' && !behind && fact.replyToken === replyToken) return fact.verdict;
+      const { fact, verdict: heard, row, foundBehind } = this.moments[index] as Moment;
+      // A row that is behind tells nothing of its rounds, a run without its epoch opens first, a void word is none.
+      if (foundBehind || fact.kind === 'superseded' || heard.kind === 'ignored') continue;
+      if (fact.kind === 'answered' && fact.replyToken === replyToken) return fact.verdict;
+      // It may be in flight when the cancel comes: the next fact tells.
+      if (fact.kind === 'cancelRequested' && index > from) continue;
       const verdict = this.#verdictOnReply(arrival.fact.reply, row, this.#cancelAsked(index + 1));
       if (verdict.kind !== 'waiting') return verdict;
     }
@@ -213,8 +224,8 @@ export class Judge {
     const moment = this.moments.at(-1);
     const row = moment?.row ?? null;
     if (moment && TERMINAL.includes(moment.state)) return 'done';
-    if (moment?.behind) return 'awaitOperator';
-    if (!row) return 'open';
+    if (moment?.behind) return nowMs >= this.#opensAgainAt() ? 'open' : 'awaitOperator';
+    if (!row || row.executionEpoch === 0) return 'open';
     if (moment?.hold) return this.#nextWhileHeld(row, moment.hold, nowMs);
     if (row.terminalObservation) {
       return row.terminalObservation.remoteStatus === 'cancelled' || row.result ? 'accept' : 'fetchResult';
@@ -233,17 +244,31 @@ export class Judge {
 
   #nextWhileHeld(row: OracleRow, hold: OracleHold, nowMs: number): string {
     if (this.operatorWord() || this.#standingWord()) return 'accept';
-    if (!row.remoteReference || !LOOKS_AGAIN.includes(hold.reason)) return 'awaitOperator';
+    const unsent = hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline';
+    if (!unsent && (!row.remoteReference || !LOOKS_AGAIN.includes(hold.reason))) return 'awaitOperator';
     const looks = this.#looksWithin(hold);
     const lastAt = looks.at(-1)?.fact.at ?? hold.sinceAt;
     return nowMs >= lastAt + Math.min(10 * MINUTE_MS * 2 ** looks.length, 6 * HOUR_MS)
-      ? 'observe'
+      ? row.remoteReference
+        ? 'observe'
+        : 'lookUp'
       : 'awaitOperator';
+  }
+
+  /** 30 s after the row was found behind, doubling each time in a row, to 6 h. */
+  #opensAgainAt(): number {
+    const since = this.moments.findLastIndex((m) => !m.behind);
+    const found = this.moments.slice(since + 1).filter((m) => m.foundBehind);
+    const gapMs = Math.min(30 * SECOND_MS * 2 ** (found.length - 1), 6 * HOUR_MS);
+    return (found.at(-1)?.fact.at ?? 0) + gapMs;
   }
 
   #looksWithin(hold: OracleHold): readonly Moment[] {
     const first = this.moments.findIndex((m) => m.hold === hold);
-    return this.moments.slice(first + 1).filter((m) => m.hold === hold && m.fact.kind === 'observed');
+    return this.moments
+      .slice(first + 1)
+      .filter((m) => m.hold === hold && !m.foundBehind)
+      .filter(({ fact }) => fact.kind === 'observed' || fact.kind === 'lookedUp');
   }
 
   #cancelIsDue(nowMs: number): boolean {
@@ -275,7 +300,8 @@ export class Judge {
 
   /** The standing decision of the configuration has spoken: some fact of this hold came late enough. */
   #standingWord(): boolean {
-    return this.moments.slice(this.#overtakenAt() + 1).some(({ fact, hold, row }) => {
+    return this.moments.slice(this.#overtakenAt() + 1).some(({ fact, hold, row, behind }) => {
+      if (behind || fact.kind === 'superseded') return false;
       const standing = row?.policy.onUnresolved;
       return hold !== null && standing?.kind === 'closeAfter' && fact.at >= hold.sinceAt + standing.afterMs;
     });
@@ -305,23 +331,28 @@ export class Judge {
       .some((m) => m.verdict.kind === 'requested' || m.askedItself !== null);
   }
 
+  /** All facts but those that only showed that the row is behind. */
+  #heard(): readonly OracleFact[] {
+    return this.moments.filter((m) => !m.foundBehind).map((m) => m.fact);
+  }
+
   #fetchTried(): boolean {
-    return this.moments.some((m) => m.fact.kind === 'resultFetched');
+    return this.#heard().some((fact) => fact.kind === 'resultFetched');
   }
 
   /** How often the store refused, this fact included; 0 for any other fact. */
   #acceptRefusals(fact: OracleFact): number {
     const isRefusal = (heard: OracleFact): boolean =>
       heard.kind === 'accepted' && heard.finding === 'refused';
-    return isRefusal(fact) ? this.moments.filter((m) => isRefusal(m.fact)).length + 1 : 0;
+    return isRefusal(fact) ? this.#heard().filter(isRefusal).length + 1 : 0;
   }
 
   #looks(): readonly Extract<OracleFact, { kind: 'observed' }>[] {
-    return this.moments.map((m) => m.fact).filter((fact) => fact.kind === 'observed');
+    return this.#heard().filter((fact) => fact.kind === 'observed');
   }
 
   #cancelReplies(): readonly Extract<OracleFact, { kind: 'cancelSent' }>[] {
-    return this.moments.map((m) => m.fact).filter((fact) => fact.kind === 'cancelSent');
+    return this.#heard().filter((fact) => fact.kind === 'cancelSent');
   }
 
   #replies(): readonly OracleReply[] {
@@ -329,13 +360,12 @@ export class Judge {
     return replies.map((fact) => fact.reply);
   }
 
-  /** A fresh session was asked for before: a lost session, or a third read in a row that found nothing. */
+  /** A fresh session was asked for before: after a third read in a row that missed. */
   #sessionRenewed(): boolean {
     let inARow = 0;
     for (const look of this.#looks()) {
-      if (look.finding === 'sessionLost') return true;
       if (GOOD_FINDINGS.includes(look.finding)) inARow = 0;
-      if (look.finding === 'notFound') inARow += 1;
+      if (look.finding === 'notFound' || look.finding === 'sessionLost') inARow += 1;
       if (inARow >= 3) return true;
     }
     return false;
@@ -365,6 +395,11 @@ function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): st
   }
   if (!row.legs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')) return 'SUBMITTING';
   return row.provedAbsentAtLeg === row.legs.length ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+}
+
+/** Where the ledger is behind, the submission is not in doubt: no budget runs. */
+function isInDoubt(moment: Moment): boolean {
+  return moment.state === 'SUBMISSION_UNKNOWN' && !moment.behind;
 }
 
 function isOpen(round: { closedAt: number | null; reply: { deliveredAt: number | null } | null }): boolean {

@@ -134,18 +134,45 @@ describe('waiting replies', () => {
     expect(record.state).toBe('INPUT_REQUIRED');
   });
 
+  it('keep waiting when a cancel is asked, for one may be in flight: the next fact decides', () => {
+    const asked = fold(three, sampleFact('cancelRequested', INPUT_REQUIRED));
+    expect(asked.waitingReplies).toEqual(three.waitingReplies);
+    expect(asked.replyVerdicts).toEqual([]);
+    const answered = {
+      kind: 'answered',
+      at: AT,
+      row: DELIVERED,
+      replyToken: 'a',
+      verdict: { kind: 'applied' },
+    } as const;
+    const delivered = fold(asked, answered);
+    expect(delivered.waitingReplies).toEqual([]);
+    expect(delivered.replyVerdicts.map((kept) => kept.verdict.kind)).toEqual([
+      'applied',
+      'duplicate',
+      'alreadyAnswered',
+    ]);
+    const late = fold(asked, { ...answered, row: INPUT_REQUIRED, verdict: { kind: 'roundClosed' } });
+    for (const token of ['a', 'b', 'c']) expect(verdictOf(late, token)).toEqual({ kind: 'roundClosed' });
+    const passed = fold(asked, { kind: 'timePassed', at: AT });
+    expect(passed.waitingReplies).toEqual([]);
+    for (const token of ['a', 'b', 'c']) expect(verdictOf(passed, token)).toEqual({ kind: 'roundClosed' });
+  });
+
   it('are closed by the server, a deadline, a cancel and an end alike', () => {
-    const closing: readonly Fact[] = [
-      observed(withRound({ closedAt: AT }), 'roundClosed'),
-      { kind: 'timePassed', at: T0 + HOUR_MS },
-      sampleFact('cancelRequested', INPUT_REQUIRED),
-      observed(
-        { ...INPUT_REQUIRED, terminalObservation: ROWS.TERMINAL_OBSERVED.terminalObservation },
-        'terminal',
-      ),
+    const closing: readonly (readonly Fact[])[] = [
+      [observed(withRound({ closedAt: AT }), 'roundClosed')],
+      [{ kind: 'timePassed', at: T0 + HOUR_MS }],
+      [sampleFact('cancelRequested', INPUT_REQUIRED), sampleFact('interrupted', INPUT_REQUIRED)],
+      [
+        observed(
+          { ...INPUT_REQUIRED, terminalObservation: ROWS.TERMINAL_OBSERVED.terminalObservation },
+          'terminal',
+        ),
+      ],
     ];
-    for (const fact of closing) {
-      const record = fold(three, fact);
+    for (const facts of closing) {
+      const record = fold(three, ...facts);
       expect(record.waitingReplies).toEqual([]);
       for (const token of ['a', 'b', 'c']) expect(verdictOf(record, token)).toEqual({ kind: 'roundClosed' });
     }
@@ -193,7 +220,11 @@ describe('a crowd of replies', () => {
     const crowded = apply(record, mail('late'));
     expect(crowded.verdict).toMatchObject({ kind: 'refused' });
     expect(verdictOf(crowded.record, 'late')).toEqual(crowded.verdict);
-    const ended = fold(crowded.record, sampleFact('cancelRequested', INPUT_REQUIRED));
+    const ended = fold(
+      crowded.record,
+      sampleFact('cancelRequested', INPUT_REQUIRED),
+      sampleFact('timePassed', INPUT_REQUIRED),
+    );
     for (let n = 0; n < 32; n += 1) expect(verdictOf(ended, `t${n}`)).toEqual({ kind: 'roundClosed' });
   });
 });

@@ -93,7 +93,9 @@ export type SampleState = keyof typeof ROWS;
 export function recordIn(state: SampleState): ToolOperation {
   const record = opened(ROWS[state]);
   if (state !== 'UNRESOLVED') return record;
-  return fold(record, observed(WORKING, 'sessionLost'), observed(WORKING, 'sessionLost'));
+  // Three reads in the old session, then one through a fresh one.
+  const missed = observed(WORKING, 'sessionLost');
+  return fold(record, missed, missed, missed, missed);
 }
 
 /** One fact of every kind, with the row that a store would give with it. */
@@ -185,6 +187,7 @@ export function sampleFact(name: string, row: RowSnapshot): Fact {
       evidence: 'seen',
       decidedBy: 'ops',
     },
+    superseded: { kind: 'superseded', at },
     interrupted: { kind: 'interrupted', at },
     timePassed: { kind: 'timePassed', at },
   };

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { apply, IllegalTransition } from '../../operation/apply.js';
 import { isLegalMove, TRANSITIONS } from '../../operation/derive-state.js';
 import { OPERATION_STATES } from '../../operation/names.js';
-import { recordIn, ROWS, sampleFact, type SampleState } from './sample-facts.js';
+import { recordIn, ROWS, sampleFact, terminal, type SampleState } from './sample-facts.js';
+import { RESULT } from './sample-row.js';
 
 const LETTERS: Record<string, SampleState> = {
   S: 'SUBMITTING',
@@ -47,14 +48,15 @@ cancelSent, confirmed    T T T T T T T F T A K R
 resultFetched, stored    S U N W I C F F H A K R
 resultFetched, not yet   S U N W I C F F H A K R
 resultFetched, lost      H H H H H H H F H A K R
-accepted                 ! ! ! ! ! ! ! A A A ! !
-accepted, cancelled      K K K K K K K ! K ! K !
-accepted, rejected       R R R ! ! ! ! ! R ! ! R
+accepted                 A A A A A A A A A A ! !
+accepted, cancelled      K K K K K K K K K ! K !
+accepted, rejected       R R R R R R R R R ! ! R
 accepted, refused        S U N W I C T F H A K R
 ledgerMissing            U U U U U U U U U A K R
 cancelRequested          S U N C C C T F C A K R
 replyGiven               S U N W I C T F H A K R
 operatorDecided          S U N W I C T F H A K R
+superseded               S U N W I C T F H A K R
 interrupted              S U N W I C T F H A K R
 timePassed               S U N W I C T F H A K R
 `;
@@ -81,7 +83,7 @@ describe('the table of moves', () => {
     const name = line.slice(0, 25).trim();
     it(`${name} leads from every state where the table says`, () => {
       const expected = line.slice(25).split(' ');
-      const got = Object.values(LETTERS).map((state) => {
+      const got = Object.values(LETTERS).map((state, column) => {
         const record = recordIn(state);
         expect(record.state).toBe(state);
         try {
@@ -97,18 +99,40 @@ describe('the table of moves', () => {
   }
 
   it('names the operation and both states when a move is illegal', () => {
-    const illegal = (): unknown => apply(recordIn('WORKING'), sampleFact('accepted', ROWS.WORKING));
-    expect(illegal).toThrow('accepted moved graph/node-1 from WORKING to ACCEPTED');
+    const illegal = (): unknown =>
+      apply(recordIn('FETCHING_RESULT'), sampleFact('observed, cancelled', ROWS.FETCHING_RESULT));
+    expect(illegal).toThrow('observed moved graph/node-1 from FETCHING_RESULT to TERMINAL_OBSERVED');
     expect(new IllegalTransition('x').name).toBe('IllegalTransition');
   });
 
   it('lets a step that took the row over find it anywhere, and only such a step', () => {
-    const row = { ...ROWS.ACCEPTED, executionEpoch: 2 };
-    expect(apply(recordIn('WORKING'), { kind: 'submitted', at: 1, row }).record.state).toBe('ACCEPTED');
-    const same = { ...ROWS.ACCEPTED, executionEpoch: 1 };
-    expect(() => apply(recordIn('WORKING'), { kind: 'submitted', at: 1, row: same })).toThrow(
-      IllegalTransition,
-    );
+    const before = recordIn('FETCHING_RESULT');
+    const row = { ...ROWS.WORKING, terminalObservation: terminal('cancelled'), result: RESULT };
+    const found = apply(before, { kind: 'submitted', at: 1, row: { ...row, executionEpoch: 2 } }).record;
+    expect(found.state).toBe('TERMINAL_OBSERVED');
+    const same = { ...row, executionEpoch: 1 };
+    expect(() => apply(before, { kind: 'submitted', at: 1, row: same })).toThrow(IllegalTransition);
+  });
+
+  it('lets every step find the row ended, whatever the state before', () => {
+    for (const state of ['SUBMITTING', 'WORKING', 'CANCEL_REQUESTED', 'TERMINAL_OBSERVED'] as const) {
+      for (const name of ['submitted, nothing', 'observed, deadline', 'answered, applied'] as const) {
+        const { receipt } = ROWS.ACCEPTED;
+        const { record } = apply(recordIn(state), sampleFact(name, { ...ROWS[state], receipt }));
+        expect([record.state, record.receipt]).toEqual(['ACCEPTED', receipt]);
+      }
+    }
+  });
+
+  // Known to fail (DESIGN section 4: an end is final): a row with another receipt moves one end to another.
+  it('never leads from one end to another', () => {
+    for (const state of ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'] as const) {
+      for (const name of ['accepted', 'accepted, cancelled', 'accepted, rejected']) {
+        const fact = sampleFact(name, ROWS[state]);
+        if ('row' in fact && fact.row.receipt?.state === state) continue;
+        expect(() => apply(recordIn(state), fact)).toThrow(IllegalTransition);
+      }
+    }
   });
 
   it('knows exactly the legal moves', () => {

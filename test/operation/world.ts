@@ -12,6 +12,9 @@ import { Random } from './random.js';
 import { Remote } from './remote.js';
 import { HOUR_MS, MINUTE_MS, POLICY, RESULT, sampleRow, T0 } from './sample-row.js';
 
+const OWN_RUN = 'run-1';
+const OTHER_RUN = 'run-9';
+
 type Opened<K> = Extract<Step, { kind: K }>;
 
 export class World {
@@ -22,6 +25,8 @@ export class World {
   faults = true;
   /** An older copy of the row: what a restored backup would bring back. */
   backup: RowSnapshot | null = null;
+  /** The row that a restored backup stands for; the store may find it again. */
+  #mislaid: RowSnapshot | null = null;
   #roundsBefore: readonly InputRound[] = [];
 
   constructor(seed: number) {
@@ -49,15 +54,17 @@ export class World {
   perform(record: ToolOperation, step: Step): StepFact | null {
     this.nowMs += 1 + this.random.below(400);
     if (step.kind === 'answer') this.#roundsBefore = this.row.rounds;
-    if (step.kind !== 'open' && this.backup && isOlder(this.backup, this.row) && this.fault(0.02)) {
+    if (!record.ledgerBehind) this.#mislaid = null;
+    const mayRestore = step.kind !== 'open' && !this.#mislaid;
+    if (mayRestore && this.backup && isOlder(this.backup, this.row) && this.fault(0.02)) {
+      this.#mislaid = this.row;
       this.row = this.backup;
       if (this.random.chance(0.3)) return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row' };
     }
     if (this.fault(0.05)) this.backup = this.row;
     switch (step.kind) {
       case 'open':
-        this.row = { ...this.row, executionEpoch: this.row.executionEpoch + 1 };
-        return { kind: 'opened', at: this.nowMs, row: this.row };
+        return this.#open();
       case 'submit':
         return this.#submit(step);
       case 'lookUp':
@@ -81,11 +88,32 @@ export class World {
     }
   }
 
+  get isOvertaken(): boolean {
+    return this.row.ownerRunId === OTHER_RUN;
+  }
+
+  /** Another run opens the row and takes its epoch, while this one lives. */
+  overtake(): void {
+    if (this.row.executionEpoch === 0) return;
+    this.#put({ executionEpoch: this.row.executionEpoch + 1, ownerRunId: OTHER_RUN });
+  }
+
   /** Evidence that a process thought dead writes late. */
   zombieWrites(): void {
     if (this.remote.created && !this.row.remoteReference && this.row.legs.some(isUnsettled))
       this.#recordReference();
     else if (this.row.remoteReference && this.remote.endedAt <= this.nowMs) this.#recordEnd('status');
+  }
+
+  #open(): StepFact {
+    if (this.#mislaid && this.fault(0.2))
+      return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row' };
+    if (this.#mislaid && !this.fault(0.6)) {
+      this.row = this.#mislaid;
+      this.#mislaid = null;
+    }
+    this.#put({ executionEpoch: this.row.executionEpoch + 1, ownerRunId: OWN_RUN });
+    return { kind: 'opened', at: this.nowMs, row: this.row };
   }
 
   #put(changes: Partial<RowSnapshot>): void {
