@@ -31,7 +31,11 @@ function install(tarball, { node, nodeDir }, consumer) {
   mkdirSync(consumer);
   writeFileSync(
     join(consumer, 'package.json'),
-    JSON.stringify({ private: true, type: 'module', allowScripts: { 'better-sqlite3': true, '@swc/core': true, protobufjs: true } }),
+    JSON.stringify({
+      private: true,
+      type: 'module',
+      allowScripts: { 'better-sqlite3': true, '@swc/core': true, protobufjs: true },
+    }),
   );
   const env = { ...process.env, PATH: `${dirname(node)}:${process.env.PATH}` };
   // The compiler of native modules needs headers; these lie beside the binary.
@@ -65,10 +69,15 @@ async function smoke(tarball, major) {
   const env = install(tarball, runtime, consumer);
   writeFileSync(join(consumer, 'entries.mjs'), PROGRAM);
   run(runtime.node, ['entries.mjs'], { cwd: consumer, env });
-  const { startEverythingServer } = await import(pathToFileURL(join(root, 'dist/cli/demo/everything-server.js')).href);
+  const { startEverythingServer } = await import(
+    pathToFileURL(join(root, 'dist/cli/demo/everything-server.js')).href
+  );
   const everything = await startEverythingServer();
   try {
-    writeFileSync(join(consumer, 'tool-servers.json'), JSON.stringify({ mcpServers: { everything: { url: everything.url } } }));
+    writeFileSync(
+      join(consumer, 'tool-servers.json'),
+      JSON.stringify({ mcpServers: { everything: { url: everything.url } } }),
+    );
     const dtc = join(consumer, 'node_modules/durable-tool-calls/dist/cli/main.js');
     const args = ['call', 'everything', 'simulate-research-query', '--args', '{"topic":"tides"}', '--json'];
     const said = await runAsync(runtime.node, [dtc, ...args], { cwd: consumer, env });

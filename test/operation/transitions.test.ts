@@ -83,7 +83,7 @@ describe('the table of moves', () => {
     const name = line.slice(0, 25).trim();
     it(`${name} leads from every state where the table says`, () => {
       const expected = line.slice(25).split(' ');
-      const got = Object.values(LETTERS).map((state, column) => {
+      const got = Object.values(LETTERS).map((state) => {
         const record = recordIn(state);
         expect(record.state).toBe(state);
         try {
