@@ -7,10 +7,6 @@ import type { ToolOperation } from './record.js';
 import { holdOperation } from './hold.js';
 
 export function enforceTime(record: ToolOperation, at: number): ToolOperation {
-  return enforceState(record, at);
-}
-
-function enforceState(record: ToolOperation, at: number): ToolOperation {
   switch (record.state) {
     case 'SUBMISSION_UNKNOWN':
       return enforceUnknown(record, at);

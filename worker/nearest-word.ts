@@ -1,22 +1,8 @@
 // Owns finding the word that somebody meant. Must never be used to accept a wrong word, only to name the right one.
 
+import { editDistance } from '../primitives/edit-distance.js';
+
 /** The word with the fewest edits from `typed` (the first of equals); letters' case counts for nothing. */
 export function nearestWord(typed: string, words: readonly string[]): string | undefined {
   return words.toSorted((a, b) => editDistance(typed, a) - editDistance(typed, b))[0];
-}
-
-/** Levenshtein distance, by rows, without regard to case. */
-export function editDistance(left: string, right: string): number {
-  const a = left.toLowerCase();
-  const b = right.toLowerCase();
-  let above = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column += 1) {
-      const replaced = (above[column - 1] ?? 0) + (a[row - 1] === b[column - 1] ? 0 : 1);
-      current.push(Math.min(replaced, (above[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
-    }
-    above = current;
-  }
-  return above[b.length] ?? 0;
 }

@@ -14,7 +14,8 @@ import {
   type ToolSettings,
 } from './durable-settings.js';
 import { type Environment, expandReferences } from './environment-references.js';
-import { editDistance, nearestWord } from './nearest-word.js';
+import { editDistance } from '../primitives/edit-distance.js';
+import { nearestWord } from './nearest-word.js';
 
 export { ConfigurationError };
 

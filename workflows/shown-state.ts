@@ -4,30 +4,25 @@
 import { setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { LIMITS } from '../operation/limits.js';
-import type { SearchAttributeName } from '../operation/names.js';
+import type { OperationState, SearchAttributeName } from '../operation/names.js';
 import { clip, openRounds } from '../operation/policy.js';
 import type { ToolOperation } from '../operation/record.js';
 
 const keyOf = (name: SearchAttributeName) => defineSearchAttributeKey(name, 'KEYWORD');
 
 /** One upsert per state in which an operation can rest: each is an event of history. */
-export function createShownState(searchAttributes: boolean): {
-  rest(record: ToolOperation): void;
-  end(record: ToolOperation): void;
-} {
-  let shown = 'SUBMITTING';
-  const upsert = (record: ToolOperation): void => {
+export function createShownState(searchAttributes: boolean): (record: ToolOperation) => void {
+  let shown: OperationState = 'SUBMITTING';
+  return (record) => {
     setCurrentDetails(clip(detailsOf(record), LIMITS.uiDetailsChars));
-    const key = `${record.state}`;
-    if (!searchAttributes || key === shown) return;
-    shown = key;
+    if (!searchAttributes || record.state === shown) return;
+    shown = record.state;
     upsertSearchAttributes([
       { key: keyOf('OperationState'), value: record.state },
       ...(record.adapter ? [{ key: keyOf('ProtocolAdapter'), value: record.adapter }] : []),
       ...(record.receipt ? [{ key: keyOf('OperationOutcome'), value: record.receipt.outcome }] : []),
     ]);
   };
-  return { rest: upsert, end: upsert };
 }
 
 function detailsOf(record: ToolOperation): string {

@@ -47,7 +47,7 @@ async function run(
   let clockMs = startedAt;
   let inlineResult: string | null = null;
   const mail: OutsideFact[] = [];
-  const shown = createShownState(input.searchAttributes);
+  const show = createShownState(input.searchAttributes);
 
   // Time never runs backwards in the fold, whichever machine's clock brought the news.
   const now = (): number => (clockMs = Math.max(clockMs, Date.now()));
@@ -90,13 +90,13 @@ async function run(
     }
     if (step.kind === 'done') break;
     if (step.kind === 'awaitOperator') {
-      shown.rest(record);
+      show(record);
       await waitForMail(mail, step.untilAt === null ? null : step.untilAt - now());
       fold({ kind: 'timePassed', at: now() });
       continue;
     }
     if (step.kind === 'observe' || step.kind === 'askHuman') {
-      shown.rest(record);
+      show(record);
       watching ??= begin(step, record, input);
       const current: Running = watching;
       await condition(() => current.settled !== null || mail.length > 0);
@@ -122,7 +122,7 @@ async function run(
     await condition(() => mail.length > 0 || allHandlersFinished());
   } while (mail.length > 0);
   inlineResult ??= await inlineResultOf(record, input);
-  shown.end(record);
+  show(record);
   if (!record.receipt) throw new Error('a run ended without a receipt');
   return { receipt: record.receipt, resultJson: inlineResult };
 }

@@ -13,13 +13,14 @@ import {
   pollGapMs,
 } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
-import { type Observation, WireFault, type WireFaultKind } from '../../protocols/adapter.js';
-import { type Attempt, isStoreFault, type Ports, StepInterrupted, StepRetry } from '../ports.js';
+import type { Observation, WireFault, WireFaultKind } from '../../protocols/adapter.js';
+import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import { recordEnd } from './fetch-result.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
 import { notBefore } from './not-before.js';
 import { type Reach, reachOf } from './reach.js';
+import { wireFaultFrom } from './unforeseen.js';
 
 export async function observe(input: ObserveInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
   const row = await ports.receipts.begin(input);
@@ -35,15 +36,10 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
     await attempt.seam('observe:after-reply');
     return await foldSeen(noteSeen(looking, seen), row, reach, seen);
   } catch (error) {
-    return foldFault(looking, await ports.receipts.begin(input), wireFaultFrom(error));
+    // What no adapter foresaw breaks the contract too.
+    const fault = wireFaultFrom(error, 'ProtocolViolation');
+    return foldFault(looking, await ports.receipts.begin(input), fault);
   }
-}
-
-/** What no adapter foresaw breaks the contract too: it is counted and bounded, never tried for ever unheard. */
-function wireFaultFrom(error: unknown): WireFault {
-  if (WireFault.isInstance(error)) return error;
-  if (error instanceof StepRetry || error instanceof StepInterrupted || isStoreFault(error)) throw error;
-  return new WireFault('ProtocolViolation', error instanceof Error ? error.message : 'an unknown fault');
 }
 
 function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, ports: Ports): LiveStatus {

@@ -14,12 +14,13 @@ import {
   WireFault,
 } from '../../protocols/adapter.js';
 import type { Fence } from '../../receipts/store.js';
-import { type Attempt, isStoreFault, type Ports, StepInterrupted, StepRetry } from '../ports.js';
+import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
 import { negotiateOnce, type Ready } from './negotiate-once.js';
 import { notBefore } from './not-before.js';
 import { serverOf } from './reach.js';
 import { terminalFromReply } from './results.js';
+import { wireFaultFrom } from './unforeseen.js';
 
 export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
   const row = await ports.receipts.begin(input);
@@ -43,15 +44,10 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
     const sent = await sendOnClaim(input, ready, ports, attempt);
     return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
   } catch (error) {
-    if (error instanceof StepRetry || error instanceof StepInterrupted || isStoreFault(error)) throw error;
     // Nothing was claimed, or the claim's own end is in the row: what no adapter foresaw is bounded like an unsent try.
-    const fault = WireFault.isInstance(error) ? error : new WireFault('NotSent', errorText(error));
+    const fault = wireFaultFrom(error, 'NotSent');
     return ended(await retryUnsent(input, await ports.receipts.begin(input), fault, ports));
   }
-}
-
-function errorText(error: unknown): string {
-  return error instanceof Error ? error.message : 'an unknown fault';
 }
 
 function isSettled(row: RowSnapshot): boolean {

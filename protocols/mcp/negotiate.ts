@@ -6,6 +6,7 @@ import type { JsonObject } from '../../operation/json.js';
 import type { AdapterName } from '../../operation/names.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
+import { editDistance } from '../../primitives/edit-distance.js';
 import { digests } from '../../primitives/node-primitives.js';
 import { WireFault, type Negotiated, type Negotiation, type ToolServer } from '../adapter.js';
 import { withCleanTexts } from '../redact.js';
@@ -172,24 +173,9 @@ function nearNames(wanted: string, names: readonly string[]): readonly string[] 
   return names
     .map((name) => ({
       name: clip(name, 80),
-      distance: editDistance(wanted.toLowerCase(), name.toLowerCase()),
+      distance: editDistance(wanted.slice(0, 80), name.slice(0, 80)),
     }))
     .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
     .slice(0, COUNTS.nearNames)
     .map(({ name }) => name);
-}
-
-function editDistance(left: string, right: string): number {
-  const a = left.slice(0, 80);
-  const b = right.slice(0, 80);
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const swap = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
