@@ -33,14 +33,18 @@ const STYLES = {
   'no-cancel': '?cancel=no',
 } as const;
 
+/** A key policy on a server that speaks otherwise. */
+const KEYED_STYLES = { 'keyed-no-cancel': '?cancel=no' } as const;
+
 export interface FaultCall {
   /** Names the operation and, in the journal, the call. */
   readonly label: string;
-  readonly server?: PolicyName | keyof typeof STYLES;
+  readonly server?: PolicyName | keyof typeof STYLES | keyof typeof KEYED_STYLES;
   readonly tool?: string;
   readonly durationMs?: number;
   readonly resultBytes?: number;
   readonly plan?: JsonObject;
+  readonly waitBudgetMs?: number;
 }
 
 export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets'> {
@@ -104,9 +108,10 @@ export async function openFaultLab(
       workers.push(worker);
       return worker;
     },
-    start({ label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes }) {
+    start({ label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes, waitBudgetMs }) {
       const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
-      return client.start({ callNodeId: label, server, tool, arguments: args });
+      const budget = waitBudgetMs === undefined ? {} : { waitBudgetMs };
+      return client.start({ callNodeId: label, server, tool, arguments: args, ...budget });
     },
     wasKilledAt: (seam) => existsSync(join(dir, `killed-${seam}`)),
     rows: (callNodeId) => countRows(storeFile, callNodeId),
@@ -122,9 +127,14 @@ export async function openFaultLab(
 
 function serverEntries(url: string, durable: JsonObject): JsonObject {
   const entries: [string, JsonObject][] = [];
-  for (const [name, settings] of Object.entries(POLICIES)) {
+  const withTools = (settings: JsonObject): JsonObject => {
     const tools = Object.fromEntries(Object.keys(TOOLS).map((tool) => [tool, settings]));
-    entries.push([name, { url, durable: { maxPollsPerSecond: 50, tools, ...durable } }]);
+    return { maxPollsPerSecond: 50, tools, ...durable };
+  };
+  for (const [name, settings] of Object.entries(POLICIES))
+    entries.push([name, { url, durable: withTools(settings) }]);
+  for (const [name, query] of Object.entries(KEYED_STYLES)) {
+    entries.push([name, { url: `${url}${query}`, durable: withTools(POLICIES['key-argument']) }]);
   }
   for (const [name, query] of Object.entries(STYLES)) {
     entries.push([name, { url: `${url}${query}`, durable: { maxPollsPerSecond: 50, ...durable } }]);

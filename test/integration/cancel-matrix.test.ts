@@ -1,0 +1,227 @@
+// Cancel x (where the operation stands) x (how the server meets it), each with its expected end: on the real engine,
+// counted by the fault server's journal. The moments that end before a cancel can be sent are one row per way all the same:
+// the way must not matter.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { JsonObject } from '../../operation/json.js';
+import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
+import { until } from './lab.js';
+
+const BUDGETS = { settleBudgetMs: 12_000, lookUpBudgetMs: 20_000 };
+const LONG_MS = 600_000;
+const SHORT_MS = 4_000;
+
+let lab: FaultLab;
+beforeAll(async () => {
+  lab = await openFaultLab();
+  await lab.startWorker({ budgets: BUDGETS });
+});
+afterAll(async () => {
+  await lab?.close();
+});
+
+interface Way {
+  readonly plan: JsonObject;
+  readonly durationMs: number;
+  readonly server?: 'no-cancel' | 'keyed-no-cancel';
+  readonly isAskedTwice?: boolean;
+}
+
+/** How the server meets the cancel. */
+const WAYS = {
+  confirmed: { plan: { cancel: 'honour' }, durationMs: LONG_MS },
+  refused: { plan: { cancel: 'refuse' }, durationMs: SHORT_MS },
+  'ack lost': { plan: { cancelReply: 'lose' }, durationMs: LONG_MS },
+  unsupported: { plan: {}, durationMs: SHORT_MS, server: 'no-cancel' },
+  'never honoured': { plan: { cancel: 'ignore' }, durationMs: LONG_MS },
+  'server away for a while': { plan: { cancelReply: ['reset', '503'] }, durationMs: LONG_MS },
+  'asked twice': { plan: { cancel: 'honour' }, durationMs: LONG_MS, isAskedTwice: true },
+} as const satisfies Record<string, Way>;
+type WayName = keyof typeof WAYS;
+
+/** End, and how many cancels reached the server (null: at least one). */
+type Expected = readonly [end: string, cancels: number | null];
+
+const WHILE_IT_RUNS: Readonly<Record<WayName, Expected>> = {
+  confirmed: ['cancelled', 1],
+  refused: ['completed', null],
+  'ack lost': ['cancelled', 1],
+  unsupported: ['completed', 0],
+  'never honoured': ['held: cancel-never-settled', 1],
+  'server away for a while': ['cancelled', null],
+  'asked twice': ['cancelled', 1],
+};
+
+const ROWS = {
+  submit: WHILE_IT_RUNS,
+  unknown: WHILE_IT_RUNS,
+  poll: WHILE_IT_RUNS,
+  // Nobody is asked once a cancel is requested, so what waits for an answer ends by the cancel or not at all.
+  input: {
+    ...WHILE_IT_RUNS,
+    refused: ['held: cancel-never-settled', null],
+    unsupported: ['held: wait-budget', 0],
+  },
+} as const satisfies Record<string, Readonly<Record<WayName, Expected>>>;
+type Phase = keyof typeof ROWS;
+
+/** What brings the operation to the moment, beside the way's own plan. */
+const PLAN_OF: Readonly<Record<Phase, JsonObject>> = {
+  submit: { create: 'delay:2500' },
+  // Its reply is lost, the first look-up (the same key again) finds the server away, the second finds the work.
+  unknown: { create: ['lose', '503'], deduplicate: true },
+  poll: {},
+  input: { questions: 1 },
+};
+
+async function startAt(phase: Phase, label: string, way: Way): Promise<ToolOperationHandle> {
+  const plain = way.server ?? 'session-list';
+  const server = phase === 'unknown' ? (way.server ? 'keyed-no-cancel' : 'key-argument') : plain;
+  const call: FaultCall = {
+    label,
+    server,
+    // Longer than a look apart where a question comes half-way.
+    durationMs: phase === 'input' ? 1_500 : way.durationMs,
+    plan: { ...way.plan, ...PLAN_OF[phase] },
+    // Where the server cannot cancel and nobody answers, only the budget ends it.
+    ...(phase === 'input' && way.server ? { waitBudgetMs: 10_000 } : {}),
+  };
+  const handle = await lab.start(call);
+  switch (phase) {
+    case 'submit':
+      await lab.faults.until((entry) => entry.kind === 'callReceived' && entry.label === label);
+      break;
+    case 'unknown':
+      await until(handle, (view) => view.state === 'SUBMISSION_UNKNOWN');
+      break;
+    case 'poll':
+      await until(handle, (view) => view.state === 'WORKING');
+      break;
+    case 'input':
+      await until(handle, (view) => view.pendingInput.length === 1);
+  }
+  return handle;
+}
+
+async function endOf(handle: ToolOperationHandle): Promise<string> {
+  try {
+    return (await handle.result()).outcome;
+  } catch (error) {
+    if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
+    return `held: ${error.view?.reason}`;
+  }
+}
+
+const cancelsOf = (label: string): number => lab.faults.entries('cancelReceived', label).length;
+
+describe.concurrent.each(Object.keys(ROWS) as Phase[])('a cancel in the moment "%s"', (phase) => {
+  test.concurrent.each(Object.keys(WAYS) as WayName[])('%s', async (name) => {
+    const way: Way = WAYS[name];
+    const label = `cancel-matrix ${phase} ${name}`;
+    const handle = await startAt(phase, label, way);
+    expect(await handle.cancel('first')).toEqual({ kind: 'requested' });
+    if (way.isAskedTwice) expect(await handle.cancel('second')).toEqual({ kind: 'requested' });
+
+    const [end, cancels] = ROWS[phase][name];
+    expect(await endOf(handle)).toBe(end);
+    if (cancels === null) expect(cancelsOf(label)).toBeGreaterThanOrEqual(1);
+    else expect(cancelsOf(label)).toBe(cancels);
+    expect(lab.faults.executions(label)).toBe(1);
+    expect(lab.faults.entries('answerReceived', label)).toEqual([]);
+
+    const isHeld = end.startsWith('held');
+    expect(lab.rows(label)).toMatchObject({
+      receipts: isHeld ? 0 : 1,
+      advances: end === 'completed' ? 1 : 0,
+      // Bytes were sent and nothing was accepted: what it did meanwhile is owed a look.
+      reconciliations: end === 'cancelled' ? 1 : 0,
+    });
+    const { receipt, cancelRequested } = await handle.status();
+    expect(cancelRequested).toBe(true);
+    // However often it was asked and sent, it is one request, with the first reason.
+    if (receipt) expect(receipt).toMatchObject({ cancelGeneration: 1 });
+    if (end === 'cancelled') expect(receipt?.decision.reason).toBe('first');
+    // After the end nothing is sent any more, and who asks is told.
+    if (isHeld) return;
+    expect(await handle.cancel('third')).toEqual({ kind: 'tooLate', outcome: end });
+    if (cancels !== null) expect(cancelsOf(label)).toBe(cancels);
+  });
+});
+
+describe.concurrent('a cancel in the moment "fetch"', () => {
+  test.concurrent.each(Object.keys(WAYS) as WayName[])('%s', async (name) => {
+    const way: Way = WAYS[name];
+    const label = `cancel-matrix fetch ${name}`;
+    const handle = await lab.start({
+      label,
+      ...(way.server ? { server: way.server } : {}),
+      plan: { ...way.plan, result: ['error:-32603', 'error:-32603', 'error:-32603'] },
+    });
+    await until(handle, (view) => ['TERMINAL_OBSERVED', 'FETCHING_RESULT'].includes(view.state));
+    expect(await handle.cancel('first')).toEqual({ kind: 'tooLate', outcome: null });
+    if (way.isAskedTwice) expect((await handle.cancel('second')).kind).toBe('tooLate');
+    expect(await endOf(handle)).toBe('completed');
+    expect(cancelsOf(label)).toBe(0);
+    expect(lab.rows(label)).toMatchObject({ receipts: 1, advances: 1, reconciliations: 0 });
+    expect((await handle.status()).receipt).toMatchObject({ cancelGeneration: 0 });
+  });
+});
+
+test.concurrent('a cancel in the moment "accept" finds the end on its way: too late, whoever asks again', async () => {
+  const own = await openFaultLab();
+  try {
+    const first = await own.startWorker({ killAt: 'accept:before-commit' });
+    const label = 'cancel-matrix accept';
+    const handle = await own.start({ label });
+    await first.ended;
+    expect(own.wasKilledAt('accept:before-commit')).toBe(true);
+    // Without a worker nobody can tell yet; it is durable, and finds the end.
+    await handle.cancel('first');
+    await own.startWorker();
+    expect(await endOf(handle)).toBe('completed');
+    expect(await handle.cancel('second')).toEqual({ kind: 'tooLate', outcome: 'completed' });
+    expect(own.faults.entries('cancelReceived', label)).toEqual([]);
+    expect(own.rows(label)).toMatchObject({ receipts: 1, advances: 1, reconciliations: 0 });
+  } finally {
+    await own.close();
+  }
+});
+
+test.concurrent('a cancel while the server is dead: held in every moment, nothing is made up', async () => {
+  const own = await openFaultLab();
+  try {
+    await own.startWorker({ budgets: { settleBudgetMs: 4_000, lookUpBudgetMs: 6_000 } });
+    const poll = await own.start({ label: 'cancel-matrix dead poll', durationMs: LONG_MS });
+    const input = await own.start({
+      label: 'cancel-matrix dead input',
+      durationMs: 1_500,
+      plan: { questions: 1 },
+    });
+    const unknown = await own.start({
+      label: 'cancel-matrix dead unknown',
+      server: 'key-argument',
+      durationMs: LONG_MS,
+      plan: { create: ['lose', '503', '503', '503', '503'], deduplicate: true },
+    });
+    await until(poll, (view) => view.state === 'WORKING');
+    await until(input, (view) => view.pendingInput.length === 1);
+    await until(unknown, (view) => view.state === 'SUBMISSION_UNKNOWN');
+    await own.faults.kill();
+    for (const handle of [poll, input, unknown]) {
+      expect(await handle.cancel('dead')).toEqual({ kind: 'requested' });
+    }
+    const ends = await Promise.all([poll, input, unknown].map(endOf));
+    expect(ends).toEqual([
+      'held: cancel-never-settled',
+      'held: cancel-never-settled',
+      'held: look-up-deadline',
+    ]);
+    for (const handle of [poll, input, unknown]) {
+      expect(own.faults.executions(handle.callNodeId)).toBe(1);
+      expect(own.rows(handle.callNodeId)).toMatchObject({ receipts: 0, ready: 0 });
+    }
+  } finally {
+    await own.close();
+  }
+});
