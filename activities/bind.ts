@@ -1,13 +1,13 @@
 // Owns the binding of the step bodies to Temporal: heartbeats, cancellation, failures, seams. The only such file.
 // Must never hold a rule of an operation; bodies and core do.
 
-import { Context } from '@temporalio/activity';
+import { asyncLocalStorage, Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory, CancelledFailure } from '@temporalio/common';
 import { ENGINE_ERRORS, type EngineErrorCode } from '../operation/errors.js';
 import type { StepFact } from '../operation/facts.js';
 import { LIMITS } from '../operation/limits.js';
 import type { LiveStatus } from '../operation/live-status.js';
-import type { SeamName } from '../operation/names.js';
+import { callNodeIdOf, type SeamName } from '../operation/names.js';
 import { clip } from '../operation/policy.js';
 import { StoreError } from '../receipts/store.js';
 import { eventsOf, type OperationEvent } from './events.js';
@@ -98,6 +98,12 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
   };
 }
 
+/** The operation that the calling code works for, wherever in a step it stands; null outside of steps. */
+export function callNodeIdInProgress(): string | null {
+  const workflowId = asyncLocalStorage.getStore()?.info.workflowExecution?.workflowId;
+  return workflowId === undefined ? null : callNodeIdOf(workflowId);
+}
+
 function ofThisRun<I extends { readonly runId: string }>(input: FromWorkflow<I>): I {
   const { workflowExecution } = Context.current().info;
   if (!workflowExecution) throw new Error('a step runs only for a workflow');
@@ -178,8 +184,8 @@ function tellOfError(error: unknown, options: BindOptions, callNodeId: string): 
   if (error instanceof StepInterrupted) return;
   const identity = identityOf(callNodeId);
   if (error instanceof StepRetry) {
-    const { code, message, delayMs } = error;
-    options.onEvent?.({ ...identity, kind: 'stepRetried', code, message, delayMs });
+    const { code, delayMs } = error;
+    options.onEvent?.({ ...identity, kind: 'stepRetried', code, delayMs });
     return;
   }
   const message = clip(error instanceof Error ? error.message : 'unknown fault', LIMITS.failureMessageChars);

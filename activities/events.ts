@@ -19,11 +19,13 @@ export type OperationEvent =
       readonly said: string;
       readonly durationMs: number;
     })
-  /** An attempt ended and another follows after `delayMs`: for `observe` that is an ordinary poll. */
+  /**
+   * An attempt ended and another follows after `delayMs`: for `observe` that is an ordinary poll. Without its message:
+   * that is mostly the server's own words, which may repeat arguments.
+   */
   | (OfOperation & {
       readonly kind: 'stepRetried';
       readonly code: string;
-      readonly message: string;
       readonly delayMs: number;
     })
   /** An attempt met something that is no part of its contract. */
@@ -45,6 +47,8 @@ export type OperationEvent =
   /** One exchange with a tool server; `result` is `ok` or the kind of the fault. */
   | {
       readonly kind: 'wireCall';
+      /** Null where it is for no operation. */
+      readonly callNodeId: string | null;
       readonly server: string;
       readonly call: string;
       readonly result: string;

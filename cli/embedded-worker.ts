@@ -1,14 +1,17 @@
 // Owns the worker that lives inside a command, and where its log goes.
 // Must never write to the terminal by itself, nor catch the signals that are meant for the command.
 
-import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientConnectConfig } from '@temporalio/envconfig';
+import { IllegalStateError } from '@temporalio/common';
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime } from '@temporalio/worker';
+import type { OperationEvent } from '../activities/events.js';
 import { openSqliteStore } from '../receipts/open-store.js';
 import { createToolOperationWorker } from '../worker/index.js';
 import { loadToolServers } from '../worker/tool-servers.js';
+import { freePort, LOOPBACK } from './engine/free-port.js';
 import type { StateDirectory } from './state-directory.js';
+import { eventLine, logFileSink, type LogSink, sdkLine } from './worker-log.js';
 
 export interface EmbeddedWorkerOptions {
   readonly connectConfig: ClientConnectConfig;
@@ -17,11 +20,23 @@ export interface EmbeddedWorkerOptions {
   readonly directory: StateDirectory;
   readonly configFile: string;
   readonly log: (line: string) => void;
+  readonly watching: Watching | undefined;
+}
+
+/** Who else is told what the worker does; its log file always is. */
+export interface Watching {
+  readonly onEvent: (event: OperationEvent) => void;
+  /** Each line of the log. */
+  readonly logLine: LogSink;
+  /** Whether the SDK shows its own metrics, on a loopback port that it is given. */
+  readonly hasSdkMetrics: boolean;
 }
 
 export interface EmbeddedWorker {
   /** Rejects when the worker failed; never resolves. */
   readonly failed: Promise<never>;
+  /** Where the SDK shows its metrics; null where it does not. */
+  readonly sdkMetricsUrl: string | null;
   /** Lets steps in flight end, then closes connection and store. */
   stop(): Promise<void>;
 }
@@ -31,7 +46,13 @@ const SHUTDOWN_GRACE_MS = 65_000;
 
 export async function startEmbeddedWorker(options: EmbeddedWorkerOptions): Promise<EmbeddedWorker> {
   const servers = await loadToolServers(options.configFile, process.env);
-  installRuntime(join(options.directory.logDirectory, 'worker.log'));
+  const { watching } = options;
+  const toFile = logFileSink(join(options.directory.logDirectory, 'worker.log'));
+  const logLine: LogSink = (line) => {
+    toFile(line);
+    watching?.logLine(line);
+  };
+  const sdkMetricsUrl = await installRuntime(logLine, watching?.hasSdkMetrics ?? false);
   const store = await openSqliteStore(options.directory.storeFile);
   let connection: NativeConnection | undefined;
   try {
@@ -46,8 +67,12 @@ export async function startEmbeddedWorker(options: EmbeddedWorkerOptions): Promi
       store,
       log,
       shutdownGraceMs,
+      onEvent: (event) => {
+        logLine(eventLine(event));
+        watching?.onEvent(event);
+      },
     });
-    return supervise(worker, async () => {
+    return supervise(worker, sdkMetricsUrl, async () => {
       await connection?.close();
       await store.close();
     });
@@ -60,6 +85,7 @@ export async function startEmbeddedWorker(options: EmbeddedWorkerOptions): Promi
 
 function supervise(
   worker: { run(): Promise<void>; shutdown(): void },
+  sdkMetricsUrl: string | null,
   afterwards: () => Promise<void>,
 ): EmbeddedWorker {
   const running = worker.run();
@@ -68,6 +94,7 @@ function supervise(
   failed.catch(() => {});
   return {
     failed,
+    sdkMetricsUrl,
     async stop() {
       worker.shutdown();
       // A failed worker was reported through `failed`.
@@ -77,30 +104,35 @@ function supervise(
   };
 }
 
-/** Once per process, before anything else of the SDK. */
-function installRuntime(logFile: string): void {
-  const logger = new DefaultLogger('INFO', ({ level, message, meta }) => {
-    const line = `${new Date().toISOString()} ${level} ${message}${describe(meta)}\n`;
-    // A full disk must not take the worker down.
-    try {
-      appendFileSync(logFile, line, { mode: 0o600 });
-    } catch {}
-  });
-  try {
-    Runtime.install({
-      logger,
-      telemetryOptions: {
-        logging: { filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }), forward: {} },
-      },
-      // The command decides when its worker ends: a submission in flight is let finish.
-      shutdownSignals: [],
-    });
-  } catch {
-    // A command that had to reopen its runtime installed it before.
-  }
-}
+const PORT_ATTEMPTS = 3;
 
-function describe(meta: Readonly<Record<string | symbol, unknown>> | undefined): string {
-  if (!meta) return '';
-  return ` ${JSON.stringify(meta, (_key, value: unknown) => (value instanceof Error ? value.message : typeof value === 'bigint' ? String(value) : value))}`;
+/**
+ * Once per process, before anything else of the SDK.
+ * @returns where it shows its metrics; null where it was not asked to
+ */
+async function installRuntime(logLine: LogSink, hasMetrics: boolean): Promise<string | null> {
+  const logger = new DefaultLogger('INFO', (entry) => {
+    // The poll worker runs no workflows, on purpose.
+    if (!entry.message.startsWith('No workflows registered')) logLine(sdkLine(entry));
+  });
+  for (let attempt = 1; ; attempt += 1) {
+    const bindAddress = hasMetrics ? `${LOOPBACK}:${await freePort(undefined)}` : null;
+    try {
+      Runtime.install({
+        logger,
+        telemetryOptions: {
+          logging: { filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }), forward: {} },
+          ...(bindAddress === null ? {} : { metrics: { prometheus: { bindAddress } } }),
+        },
+        // The command decides when its worker ends: a submission in flight is let finish.
+        shutdownSignals: [],
+      });
+      return bindAddress === null ? null : `http://${bindAddress}/metrics`;
+    } catch (error) {
+      // A command that had to reopen its runtime installed it before.
+      if (error instanceof IllegalStateError) return null;
+      // Somebody else took the port between our look and its use.
+      if (bindAddress === null || attempt === PORT_ATTEMPTS) throw error;
+    }
+  }
 }

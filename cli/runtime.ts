@@ -16,6 +16,7 @@ import {
   temporalCacheDir,
 } from './engine/temporal-binary.js';
 import { startTemporalServer } from './engine/temporal-server.js';
+import type { Watching } from './embedded-worker.js';
 import { CommandError } from './exit-codes.js';
 import { endOrphanedEngines } from './orphaned-engine.js';
 import {
@@ -35,6 +36,8 @@ export interface RuntimeOptions {
   readonly configFile: string | null;
   /** One line each, for people. */
   readonly log: (line: string) => void;
+  /** Of the worker of this command, where there is one. */
+  readonly watching?: Watching;
 }
 
 export interface Runtime {
@@ -45,6 +48,8 @@ export interface Runtime {
   readonly directory: StateDirectory;
   readonly temporalAddress: string;
   readonly uiUrl: string | null;
+  /** Where the SDK of this command's worker shows its metrics; null where it does not. */
+  readonly sdkMetricsUrl: string | null;
   /** The worker (and mostly the engine) ends with this command; false where it joined a running one. */
   readonly isEmbedded: boolean;
   /** Null where there is no store yet. */
@@ -148,6 +153,7 @@ async function joinEngine(
     directory,
     temporalAddress: live.address,
     uiUrl: live.uiUrl,
+    sdkMetricsUrl: null,
     isEmbedded: false,
     reader,
     isThere,
@@ -194,14 +200,16 @@ async function runOwn(run: OwnRun): Promise<Runtime> {
     const connection = await connectTo(engine);
     closers.push(() => connection.close());
     let failed = new Promise<never>(() => {});
+    let sdkMetricsUrl: string | null = null;
     if (options.configFile !== null) {
       // Loaded only here: the native bridge costs a second that a command on a running engine need not pay.
       const { startEmbeddedWorker } = await import('./embedded-worker.js');
-      const { configFile, log } = options;
+      const { configFile, log, watching } = options;
       const { connectConfig } = engine;
-      const worker = await startEmbeddedWorker({ connectConfig, ...place, directory, configFile, log });
+      const about = { connectConfig, ...place, directory, configFile };
+      const worker = await startEmbeddedWorker({ ...about, log, watching });
       closers.push(() => worker.stop());
-      failed = worker.failed;
+      ({ failed, sdkMetricsUrl } = worker);
     }
     const reader = await openReader(directory, closers);
     if (lock) {
@@ -225,6 +233,7 @@ async function runOwn(run: OwnRun): Promise<Runtime> {
       directory,
       temporalAddress: engine.address,
       uiUrl: engine.uiUrl,
+      sdkMetricsUrl,
       isEmbedded: true,
       reader,
       isThere: () => Promise.resolve(true),

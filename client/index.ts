@@ -12,4 +12,4 @@ export {
 export type { ListOptions, OperationSummary } from './list-operations.js';
 export type { OperationView, PendingInput, ViewResult } from './view.js';
 export type { Receipt } from '../operation/receipt.js';
-export { workflowIdOf } from '../operation/names.js';
+export { callNodeIdOf, workflowIdOf } from '../operation/names.js';

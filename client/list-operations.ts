@@ -3,12 +3,12 @@
 
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import {
+  callNodeIdOf,
   OPERATION_STATES,
   type OperationState,
   OUTCOMES,
   type Outcome,
   WORKFLOW_TYPE,
-  workflowIdOf,
 } from '../operation/names.js';
 
 export interface ListOptions {
@@ -38,18 +38,19 @@ export async function* listOperations(
   const seen = new Set<string>();
   // The newest run comes first: older ones of the same name are history.
   for await (const run of client.workflow.list({ query: `WorkflowType = '${WORKFLOW_TYPE}'${running}` })) {
-    if (seen.has(run.workflowId) || !run.workflowId.startsWith(workflowIdOf(''))) continue;
-    seen.add(run.workflowId);
-    yield summaryOf(run);
+    const callNodeId = callNodeIdOf(run.workflowId);
+    if (callNodeId === null || seen.has(callNodeId)) continue;
+    seen.add(callNodeId);
+    yield summaryOf(callNodeId, run);
   }
 }
 
-function summaryOf(run: WorkflowExecutionInfo): OperationSummary {
+function summaryOf(callNodeId: string, run: WorkflowExecutionInfo): OperationSummary {
   const memo = (run.memo ?? {}) as Record<string, unknown>;
   const attributes = (run.searchAttributes ?? {}) as Record<string, readonly unknown[] | undefined>;
   const text = (value: unknown): string | null => (typeof value === 'string' ? value : null);
   return {
-    callNodeId: run.workflowId.slice(workflowIdOf('').length),
+    callNodeId,
     server: text(memo['server']),
     tool: text(memo['tool']),
     state: wordOf(OPERATION_STATES, attributes['OperationState']?.[0]),

@@ -94,6 +94,12 @@ export function workflowIdOf(callNodeId: string): string {
   return `tool-operation/${callNodeId}`;
 }
 
+/** Null where the workflow is no tool operation's. */
+export function callNodeIdOf(workflowId: string): string | null {
+  const prefix = workflowIdOf('');
+  return workflowId.startsWith(prefix) ? workflowId.slice(prefix.length) : null;
+}
+
 /** Named places where a test may kill the process (crash windows of the step bodies). */
 export const SEAMS = [
   'submit:before-claim',

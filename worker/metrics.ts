@@ -1,10 +1,11 @@
-// Owns the Prometheus metrics of a worker: counters from its events, gauges asked of the engine at each scrape.
+// Owns the Prometheus counters of a worker, made of its events; the public entry `durable-tool-calls/metrics`.
 // Must never be needed: a worker runs the same without. Labels are server, tool and words of our own tables only.
 
-import type { Client } from '@temporalio/client';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Histogram, Registry } from 'prom-client';
 import type { OperationEvent } from '../activities/events.js';
-import { OPERATION_STATES, TERMINAL_STATES } from '../operation/names.js';
+import { ACTIVITIES } from '../operation/names.js';
+
+export { addOperationGauges, type OperationSources } from './operation-gauges.js';
 
 export interface WorkerMetrics {
   /** Give it to `createToolOperationWorker({ onEvent })`. */
@@ -14,8 +15,8 @@ export interface WorkerMetrics {
 
 const SECONDS_PER_MS = 1e-3;
 
-/** @param client where given, operations by state and the oldest held one are asked of its visibility at each scrape */
-export function createWorkerMetrics(client?: Client): WorkerMetrics {
+/** Gauges are added with `addOperationGauges`. */
+export function createWorkerMetrics(): WorkerMetrics {
   const registry = new Registry();
   const registers = [registry];
   const polls = new Counter({
@@ -56,7 +57,8 @@ export function createWorkerMetrics(client?: Client): WorkerMetrics {
     labelNames: ['step'],
     registers,
   });
-  if (client) addStateGauges(client, registry);
+  // A counter that appears with its first fault shows no increase.
+  for (const step of Object.values(ACTIVITIES)) faults.inc({ step }, 0);
   return {
     registry,
     onEvent: (event) => {
@@ -80,38 +82,4 @@ export function createWorkerMetrics(client?: Client): WorkerMetrics {
       }
     },
   };
-}
-
-/** Of the whole namespace, not of this worker: any one worker's scrape tells it. */
-function addStateGauges(client: Client, registry: Registry): void {
-  const open = OPERATION_STATES.filter((state) => !(TERMINAL_STATES as readonly string[]).includes(state));
-  new Gauge({
-    name: 'dtc_operations',
-    help: 'Open operations by state',
-    labelNames: ['state'],
-    registers: [registry],
-    async collect() {
-      // GROUP BY is refused for custom attributes: one count per state.
-      for (const state of open) {
-        const { count } = await client.workflow.count(runningIn(state));
-        this.set({ state }, count);
-      }
-    },
-  });
-  new Gauge({
-    name: 'dtc_oldest_unresolved_seconds',
-    help: 'Age of the oldest operation that is held, since its start; 0 where none is',
-    registers: [registry],
-    async collect() {
-      let oldestAt: number | null = null;
-      for await (const run of client.workflow.list({ query: runningIn('UNRESOLVED') })) {
-        oldestAt = Math.min(oldestAt ?? Number.POSITIVE_INFINITY, run.startTime.getTime());
-      }
-      this.set(oldestAt === null ? 0 : (Date.now() - oldestAt) * SECONDS_PER_MS);
-    },
-  });
-}
-
-function runningIn(state: string): string {
-  return `WorkflowType = 'toolOperation' AND ExecutionStatus = 'Running' AND OperationState = '${state}'`;
 }

@@ -7,11 +7,15 @@ import { type ProtocolRegistry, type ToolAdapter, WireFault } from '../protocols
 export function observedRegistry(
   registry: ProtocolRegistry,
   tell: (event: OperationEvent) => void,
+  callNodeIdInProgress: () => string | null,
 ): ProtocolRegistry {
   const timed = async <T>(server: string, call: string, exchange: () => Promise<T>): Promise<T> => {
     const beganAt = performance.now();
-    const done = (result: string): void =>
-      tell({ kind: 'wireCall', server, call, result, durationMs: Math.round(performance.now() - beganAt) });
+    const callNodeId = callNodeIdInProgress();
+    const done = (result: string): void => {
+      const durationMs = Math.round(performance.now() - beganAt);
+      tell({ kind: 'wireCall', callNodeId, server, call, result, durationMs });
+    };
     try {
       const answer = await exchange();
       done('ok');

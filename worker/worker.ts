@@ -9,7 +9,7 @@ import {
   type WorkerInterceptors,
   type WorkerOptions,
 } from '@temporalio/worker';
-import { createStepActivities } from '../activities/bind.js';
+import { callNodeIdInProgress, createStepActivities } from '../activities/bind.js';
 import { createCallActivities } from '../activities/calls.js';
 import type { OperationEvent } from '../activities/events.js';
 import type { Ports } from '../activities/ports.js';
@@ -78,7 +78,7 @@ export function createToolOperationActivities(
   };
   const ports: Ports = {
     receipts: options.store,
-    protocols: observedRegistry(createProtocolRegistry(), tell),
+    protocols: observedRegistry(createProtocolRegistry(), tell, callNodeIdInProgress),
     servers: serverDirectory(options.servers, options.budgets),
     clock: { nowMs: () => Date.now() },
     random: Math.random,

@@ -1,6 +1,6 @@
 // Owns the grammar of the commands that start calls and keep them going. Must never hold what a command does.
 
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { CallOptions } from '../commands/call.js';
 import type { UpOptions } from '../commands/up.js';
 import { CONFIG, JSON_VIEW, type Report, STATE_DIR } from './shared-options.js';
@@ -17,6 +17,12 @@ export function addCalls(program: Command, report: Report): void {
   program
     .command('up')
     .description('engine and worker in the foreground, for other commands on the same state directory')
+    .option('--metrics <[host:]port>', 'Prometheus metrics there, under /metrics (0: any free port)')
+    .addOption(
+      new Option('--log <form>', 'standard error for people, or one JSON object per line')
+        .choices(['text', 'json'])
+        .default('text'),
+    )
     .option(...CONFIG)
     .option(...STATE_DIR)
     .action(async (options: UpOptions) => {

@@ -22,6 +22,8 @@ export interface Started {
   readonly ended: Promise<Ended>;
   readonly pid: number;
   kill(signal: NodeJS.Signals): void;
+  /** What it has written until now. */
+  soFar(): { readonly stdout: string; readonly stderr: string };
   /** Resolves when the text was written to either stream. */
   said(text: string): Promise<void>;
 }
@@ -75,6 +77,7 @@ export function startCommand(
     ended,
     pid: child.pid ?? -1,
     kill: (signal) => child.kill(signal),
+    soFar: () => ({ stdout, stderr }),
     said: async (text) => {
       const seen = new Promise<void>((resolve) => waiting.push({ text, seen: resolve }));
       tell();

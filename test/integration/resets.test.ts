@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lab, openLab, RESEARCH, until, wireDelta } from './lab.js';
+import { resetRun, workflowTasks } from './reset-run.js';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -14,39 +15,16 @@ afterAll(async () => {
 
 const ASKING = { ...RESEARCH, arguments: { topic: 'python', ambiguous: true } };
 
-async function workflowTasks(
-  workflowId: string,
-  runId?: string,
-): Promise<{ runId: string; tasks: number[] }> {
-  const handle = lab.temporal.workflow.getHandle(workflowId, runId);
-  const description = await handle.describe();
-  const { events } = await lab.temporal.workflow.getHandle(workflowId, description.runId).fetchHistory();
-  const tasks = (events ?? []).flatMap((event) =>
-    event.workflowTaskCompletedEventAttributes ? Number(event.eventId) : [],
-  );
-  return { runId: description.runId, tasks };
-}
-
-async function reset(workflowId: string, runId: string, workflowTaskFinishEventId: number): Promise<void> {
-  await lab.temporal.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId, runId },
-    reason: 'a person in the UI',
-    requestId: crypto.randomUUID(),
-    workflowTaskFinishEventId: workflowTaskFinishEventId as never,
-  });
-}
-
 test('an ended operation with a question, reset at each of its workflow tasks: the same receipt every time', async () => {
   const sent = wireDelta(lab);
   const handle = await lab.client.start({ callNodeId: 'reset-ended', ...ASKING });
   await until(handle, (view) => view.pendingInput.length > 0);
   await handle.answer({ content: { interpretation: 'snake' } });
   const first = await handle.result();
-  const { runId, tasks } = await workflowTasks(handle.workflowId);
+  const { runId, tasks } = await workflowTasks(lab.temporal, handle.workflowId);
   expect(tasks.length).toBeGreaterThan(5);
   for (const task of tasks) {
-    await reset(handle.workflowId, runId, task);
+    await resetRun(lab.temporal, handle.workflowId, runId, task);
     const again = await handle.result();
     expect(again.receipt, `reset at ${task}`).toEqual(first.receipt);
     expect(again.toolResult, `reset at ${task}`).toEqual(first.toolResult);
@@ -60,14 +38,14 @@ test('a reset while a question is open: the pending observation belongs to the n
   const handle = await lab.client.start({ callNodeId: 'reset-asked', ...ASKING });
   await until(handle, (view) => view.pendingInput.length > 0);
   const workflow = lab.temporal.workflow.getHandle(handle.workflowId);
-  const before = (await workflowTasks(handle.workflowId)).tasks.length;
+  const before = (await workflowTasks(lab.temporal, handle.workflowId)).tasks.length;
   // Any message: a workflow task after the observation was scheduled, so that the reset keeps it pending.
   await workflow.signal('answerOperation', null);
   await expect
-    .poll(async () => (await workflowTasks(handle.workflowId)).tasks.length)
+    .poll(async () => (await workflowTasks(lab.temporal, handle.workflowId)).tasks.length)
     .toBeGreaterThan(before);
-  const { runId, tasks } = await workflowTasks(handle.workflowId);
-  await reset(handle.workflowId, runId, tasks.at(-1) as number);
+  const { runId, tasks } = await workflowTasks(lab.temporal, handle.workflowId);
+  await resetRun(lab.temporal, handle.workflowId, runId, tasks.at(-1) as number);
   await expect.poll(async () => (await workflow.describe()).runId).not.toBe(runId);
   expect(await handle.answer({ content: { interpretation: 'comedy' } })).toEqual({ kind: 'applied' });
   const result = await handle.result();
@@ -80,9 +58,9 @@ test('an earlier run reset twice: the second new run takes the operation over an
   const sent = wireDelta(lab);
   const handle = await lab.client.start({ callNodeId: 'reset-twice', ...ASKING });
   await until(handle, (view) => view.pendingInput.length > 0);
-  const { runId, tasks } = await workflowTasks(handle.workflowId);
+  const { runId, tasks } = await workflowTasks(lab.temporal, handle.workflowId);
   for (const round of [1, 2]) {
-    await reset(handle.workflowId, runId, tasks[1] as number);
+    await resetRun(lab.temporal, handle.workflowId, runId, tasks[1] as number);
     await until(handle, (view) => view.pendingInput.length > 0 && view.runId !== runId && round > 0);
   }
   expect(await handle.answer({ content: { interpretation: 'snake' } })).toEqual({ kind: 'applied' });

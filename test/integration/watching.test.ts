@@ -21,11 +21,13 @@ beforeAll(async () => {
   quietRuntime();
   lab = await openLab();
   const { createToolOperationWorker, loadToolServers } = await built<typeof workerEntry>('worker/index');
-  const { openSqliteStore } = await built<typeof receiptsEntry>('receipts/index');
-  const { createWorkerMetrics } = await built<typeof metricsEntry>('worker/metrics');
-  metrics = createWorkerMetrics(lab.temporal);
+  const { openReceiptsReader, openSqliteStore } = await built<typeof receiptsEntry>('receipts/index');
+  const { addOperationGauges, createWorkerMetrics } = await built<typeof metricsEntry>('worker/metrics');
+  metrics = createWorkerMetrics();
   const connection = await NativeConnection.connect({ address: inject('temporalAddress') });
   const store = await openSqliteStore(lab.storeFile);
+  const reader = await openReceiptsReader(lab.storeFile);
+  addOperationGauges(metrics.registry, { client: lab.temporal, store: reader });
   const worker = await createToolOperationWorker({
     connection,
     taskQueue: lab.taskQueue,
@@ -40,6 +42,7 @@ beforeAll(async () => {
   stop = async () => {
     worker.shutdown();
     await running;
+    await reader.close();
     await store.close();
     await connection.close();
   };
@@ -48,6 +51,9 @@ afterAll(async () => {
   await stop?.();
   await lab?.close();
 });
+
+/** A look at the gauges lasts a second, and visibility lags. */
+const LOOK = { timeout: 10_000 };
 
 async function value(line: string): Promise<number> {
   const text = await metrics.registry.metrics();
@@ -96,8 +102,26 @@ test('a held operation shows in the gauges', async () => {
   const handle = await lab.client.start({ callNodeId: 'watch-held', ...echo });
   await lost.played;
   await until(handle, (view) => view.state === 'UNRESOLVED');
-  await expect.poll(() => value('dtc_operations{state="UNRESOLVED"}')).toBeGreaterThan(before);
+  await expect.poll(() => value('dtc_operations{state="UNRESOLVED"}'), LOOK).toBeGreaterThan(before);
   expect(await value('dtc_oldest_unresolved_seconds')).toBeGreaterThan(0);
   await handle.resolve({ kind: 'close' }, { evidence: 'a test', decidedBy: 'Ann' });
   await handle.result();
+});
+
+test('an operation whose run was terminated shows as one without a run until it is called again', async () => {
+  const before = await value('dtc_operations_without_run');
+  const start = () => lab.client.start({ callNodeId: 'watch-left', ...RESEARCH });
+  const handle = await start();
+  await until(handle, (view) => view.polls >= 1);
+  await lab.temporal.workflow.getHandle(handle.workflowId).terminate('a person in the UI');
+  await expect.poll(() => value('dtc_operations_without_run'), LOOK).toBe(before + 1);
+  await (await start()).result();
+  await expect.poll(() => value('dtc_operations_without_run'), LOOK).toBe(before);
+  expect(await value('dtc_operations_readable')).toBe(1);
+});
+
+test('exchanges with the server name the operation that they were for', () => {
+  const exchanges = events.flatMap((event) => (event.kind === 'wireCall' ? [event] : []));
+  expect(exchanges.length).toBeGreaterThan(0);
+  for (const { callNodeId } of exchanges) expect(callNodeId).toMatch(/^watch-/);
 });

@@ -70,6 +70,8 @@ describe('names', () => {
     expect(names.DEFAULT_TASK_QUEUE).toBe('durable-tool-calls');
     expect(names.pollQueueOf('render')).toBe('render-poll');
     expect(names.workflowIdOf('graph/node-1')).toBe('tool-operation/graph/node-1');
+    expect(names.callNodeIdOf('tool-operation/graph/node-1')).toBe('graph/node-1');
+    expect(names.callNodeIdOf('graph/node-1')).toBeNull();
   });
 
   it('pins the seams at which tests kill', () => {
