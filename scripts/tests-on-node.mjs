@@ -1,0 +1,45 @@
+// Owns the run of the unit and replay tests under another Node, in a copy of this checkout.
+// Must never load this checkout's better-sqlite3: it is compiled for the Node that installed it.
+
+import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readTestReport } from './read-test-report.mjs';
+import { tryProgram } from './run-program.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** What is not the checkout's own text or its build. */
+const NOT_COPIED = ['node_modules', '.git', 'coverage', 'reports', '.stryker-tmp', '.durable-tool-calls'];
+
+/** The only module here that is compiled for one Node; all others with native code use Node-API. */
+const COMPILED = 'better-sqlite3';
+
+/** Left out: whole operations on an engine, in minutes. On other Nodes the packed tarball makes such a call instead. */
+const NOT_UNIT = [
+  'test/integration/**',
+  'test/examples/**',
+  'test/cli/{bad-input,call,demo,operations,replay,two-calls}.test.ts',
+];
+
+/** @param compiledIn a node_modules with better-sqlite3 as compiled for that Node */
+export async function runTestsOnNode({ node, env }, checkout, compiledIn) {
+  copyCheckout(checkout, compiledIn);
+  const reportFile = join(checkout, 'report.json');
+  const args = ['node_modules/vitest/vitest.mjs', 'run', ...NOT_UNIT.flatMap((glob) => ['--exclude', glob])];
+  const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${reportFile}`];
+  const { code, stdout, stderr } = await tryProgram(node, [...args, ...reporters], { cwd: checkout, env });
+  const report = readTestReport(reportFile);
+  const isGood = code === 0 && report.isGood;
+  return { ...report, isGood, output: isGood ? '' : `${stdout}${stderr}` };
+}
+
+function copyCheckout(checkout, compiledIn) {
+  cpSync(root, checkout, { recursive: true, filter: (from) => !NOT_COPIED.includes(basename(from)) });
+  const modules = join(checkout, 'node_modules');
+  mkdirSync(modules);
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    const from = name === COMPILED ? compiledIn : join(root, 'node_modules');
+    symlinkSync(join(from, name), join(modules, name));
+  }
+}
