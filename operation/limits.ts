@@ -51,6 +51,8 @@ export const LIMITS = {
   answerRetryCeilingMs: 30 * SECOND_MS,
   submitRetryMs: 2 * SECOND_MS,
   missedGapMs: 3 * SECOND_MS,
+  silentAskGapMs: 2 * SECOND_MS,
+  silentAskCeilingMs: 60 * SECOND_MS,
   attachGapMs: 2 * SECOND_MS,
   ledgerGapMs: 30 * SECOND_MS,
   recheckGapMs: 10 * MINUTE_MS,
@@ -74,4 +76,5 @@ export const LIMITS = {
   acceptRefusals: 3,
   takeovers: 3,
   violationReads: 3,
+  silentAsks: 4,
 } as const;

@@ -88,6 +88,8 @@ export interface WireQuestion {
 export interface KnownQuestions {
   readonly anchor: JsonObject | null;
   readonly wireKeys: readonly string[];
+  /** What the known ones were read as: a dropped stream may be given the next one too. */
+  readonly wires?: readonly JsonObject[];
   /** A known question still waits for its reply: then replays are read, but no further stream is opened. */
   readonly hasOpenRound?: boolean;
 }

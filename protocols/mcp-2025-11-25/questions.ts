@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../operation/limits.js';
-import type { JsonObject } from '../../operation/json.js';
 import type { KnownQuestions, WireQuestion } from '../adapter.js';
 import type { McpChannel, MessageVerdict, ServerMessage } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
@@ -23,7 +22,7 @@ export interface PickUp {
 /** Returns when a new question was stored or the patience is spent. @throws WireFault Transient | SessionLost | ProtocolViolation */
 export async function pickUp(job: PickUp): Promise<void> {
   const taker = new QuestionTaker(job);
-  const eventId = anchoredEventId(job.known.anchor, job.sessionId);
+  const eventId = anchoredEventId(job.known, job.sessionId);
   if (eventId !== null) await replayUntilNews(job, taker, eventId);
   // Each opened stream leaves a reader behind in the server; nobody opens one every poll while a person thinks.
   if (taker.newQuestions === 0 && job.known.hasOpenRound !== true) await holdUntilNews(job, taker, eventId);
@@ -32,10 +31,15 @@ export async function pickUp(job: PickUp): Promise<void> {
     throw violation('a question holds a number or a text that JSON cannot carry on; it was refused');
 }
 
-function anchoredEventId(anchor: JsonObject | null, sessionId: string | null): string | null {
-  // An anchor of a session that was replaced meanwhile points into nothing.
-  const eventId = anchor?.['sessionId'] === sessionId ? anchor['eventId'] : null;
-  return typeof eventId === 'string' && eventId !== '' ? eventId : null;
+/**
+ * The anchor, or where the first question was read: the stream it came on was let go, but the server may still take it
+ * for the oldest reader and put the next question there (typescript-sdk does).
+ */
+function anchoredEventId({ anchor, wires = [] }: KnownQuestions, sessionId: string | null): string | null {
+  // What belongs to a session that was replaced meanwhile points into nothing.
+  const places = [...(anchor ? [anchor] : []), ...wires].filter((place) => place['sessionId'] === sessionId);
+  for (const { eventId } of places) if (typeof eventId === 'string' && eventId !== '') return eventId;
+  return null;
 }
 
 class QuestionTaker {

@@ -61,13 +61,13 @@ test('the shares are those of the distribution', () => {
   expect(share(({ plan }) => 'sessionGone' in plan)).toBeCloseTo(12, -1);
   expect(share(({ plan }) => 'ttlMs' in plan)).toBeGreaterThan(2);
   expect(share(({ plan }) => 'questions' in plan)).toBeGreaterThan(15);
-  for (const word of ['lose', 'reset', 'wrong-id', 'duplicate', 'reorder', 'deep-json', '429:1']) {
+  for (const word of ['lose', 'reset', 'duplicate', 'reorder', 'deep-json', '429:1']) {
     expect(share((plan) => list(plan, 'polls').includes(word))).toBeGreaterThan(0.5);
   }
 });
 
 test('no drawn plan says "unknown" or breaks the contract three times: it would be held with no end allowed', () => {
-  const misses = ['error:-32602', 'wrong-types', 'wrong-id', 'foreign-task', 'empty-result', 'deep-json'];
+  const misses = ['error:-32602', 'wrong-types', 'foreign-task', 'empty-result', 'deep-json'];
   for (const { plan } of drawn) {
     const words = plan['polls'] as readonly string[];
     const missed = words.filter((word) => misses.includes(word)).length;

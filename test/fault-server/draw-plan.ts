@@ -4,15 +4,17 @@
 // The distribution (shares in percent; lists are drawn word by word, each as likely as its weight):
 //   outcome          completed 80, isError 10, protocolError 10
 //   create           none 55, else one word (70) or two (30) of CREATE; 3 in all: a task id that is nobody's
-//   polls            0 to 5 of POLLS, of which two at most say "unknown" or break the contract
+//   polls            0 to 5 of POLLS, of which two at most (none where the session is lost) say "unknown" or break
+//                    the contract
 //   result           0 to 2 of RESULT; 4 in all: lost or gone for ever
 //   lists, answers   0 to 1 of LISTS and ANSWERS;  cancelReply: 0 to 1 of CANCEL_REPLY;  cancel: CANCEL
 //   session          lost 12 (half right after the create, half later), then found 70
 //   expiry           4, while the work still runs; never where the session is lost
 //   questions        one 20, two 5; never where the session is lost or the task expires
 //   hints            0 to 4 of HINTS, changing with each read;  lag 0 to 1 read;  stale 0 to 2 reads
-// Not drawn, because one of them takes minutes or ends in another operation's task: hints of 1e12, hang, endless
-// bodies, reused-id, and foreign-task in a list.
+// Not drawn, because one of them takes half a minute or more (hints of 1e12, hang, drip, and wrong-id, whose true reply
+// is sought on the stream until the request times out), or ends in another operation's task (reused-id, and
+// foreign-task in a list).
 
 import type { JsonObject } from './json.js';
 
@@ -49,7 +51,6 @@ const SILENT: Weighted = [
   ['html', 1],
   ['wrong-json', 1],
   ['wrong-types', 1],
-  ['wrong-id', 1],
 ];
 /** No task is made, and the reply does not prove it. */
 const UNMADE: Weighted = [
@@ -69,7 +70,6 @@ const CREATE = [...SILENT, ...UNMADE, ...HARMLESS];
 const MISSES: Weighted = [
   ['error:-32602', 2],
   ['wrong-types', 1],
-  ['wrong-id', 1],
   ['foreign-task', 1],
   ['empty-result', 1],
   ['deep-json', 1],
@@ -88,7 +88,6 @@ const POLLS = [...PASSING, ...MISSES];
 const RESULT: Weighted = [
   ...PASSING,
   ['other-bytes', 2],
-  ['wrong-id', 1],
   ['wrong-types', 1],
   ['foreign-task', 1],
   ['empty-result', 1],
@@ -124,7 +123,7 @@ export function drawPlan(seed: number): DrawnPlan {
   const session = drawSession(dice);
   const isExpiring = session === null && dice.chance(0.04);
   const questions = session === null && !isExpiring ? drawQuestions(dice) : null;
-  const { polls, lagReads } = drawPolls(dice);
+  const { polls, lagReads } = drawPolls(dice, session === null ? 2 : 0);
   const result = drawResult(dice, outcome);
   const cancel = dice.share(CANCEL);
   const plan: JsonObject = {
@@ -179,9 +178,10 @@ function drawQuestions(dice: Dice): JsonObject | null {
   };
 }
 
-function drawPolls(dice: Dice): { readonly polls: readonly string[]; readonly lagReads: number } {
-  const lagReads = dice.upTo(1);
-  let missesLeft = 2 - lagReads;
+/** A lost session has cost all its misses: the one look through a fresh session must find the task. */
+function drawPolls(dice: Dice, mostMisses: number) {
+  const lagReads = Math.min(dice.upTo(1), mostMisses);
+  let missesLeft = mostMisses - lagReads;
   const polls = dice.words(POLLS, dice.upTo(5)).map((word) => {
     const isMiss = MISSES.some(([miss]) => miss === word);
     if (isMiss) missesLeft -= 1;

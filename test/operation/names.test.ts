@@ -180,6 +180,8 @@ describe('limits', () => {
       answerRetryCeilingMs: 30_000,
       submitRetryMs: 2_000,
       missedGapMs: 3_000,
+      silentAskGapMs: 2_000,
+      silentAskCeilingMs: 60_000,
       attachGapMs: 2_000,
       ledgerGapMs: 30_000,
       recheckGapMs: 600_000,
@@ -197,6 +199,7 @@ describe('limits', () => {
       acceptRefusals: 3,
       takeovers: 3,
       violationReads: 3,
+      silentAsks: 4,
     });
   });
 });
