@@ -72,6 +72,8 @@ function receiptLines(receipt: Receipt, digest: string | null): readonly string[
     lines.push(`result    sha256 ${result.digest}, ${result.sizeBytes} bytes, ${oneLine(result.mediaType)}`);
   if (result?.outputSchema === 'missed')
     lines.push('note      the result does not fit the published output schema');
+  if (result?.outputSchema === 'unchecked')
+    lines.push('note      the result is too large to be held against the published output schema');
   if (receipt.submissionLegs.length > 1) lines.push(`sent      ${receipt.submissionLegs.length} submissions`);
   if (receipt.effects !== 'none-owed')
     lines.push('effects   may exist although nothing was accepted: reconcile them');

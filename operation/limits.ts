@@ -16,7 +16,12 @@ export const LIMITS = {
   schemaRefs: 12,
   inlineResultBytes: 64 * 1024,
   storedResultBytes: 64 * 1024 * 1024,
-  wireReplyBytes: 64 * 1024 * 1024,
+  storedResultCeilingBytes: 256 * 1024 * 1024,
+  /** Of a result whose structured content is held against the published schema: that takes values, and time. */
+  checkedResultBytes: 1024 * 1024,
+  /** A reply that carries no result; one that does may have that and the slack. */
+  wireReplyBytes: 8 * 1024 * 1024,
+  wireSlackBytes: 1024 * 1024,
   wireJsonDepth: 512,
   evidenceChars: 400,
   messageIdChars: 200,

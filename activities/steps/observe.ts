@@ -120,7 +120,9 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
     case 'cancelled': {
       const end = await recordEnd(look, row, reach, seen);
       const fact = outcome(look, end.row, 'terminal', null);
-      return { ...fact, ...notBefore(fact.at, end.retryAfterMs) };
+      const { tooLarge } = end;
+      const refusal = tooLarge === undefined ? {} : { tooLarge };
+      return { ...fact, ...refusal, ...notBefore(fact.at, end.retryAfterMs) };
     }
     case 'inputRequired': {
       const asked = await lookAtQuestions(look, row, reach);

@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../operation/json.js';
+import { LIMITS } from '../../operation/limits.js';
 import type { RemoteReference } from '../../operation/row.js';
 import {
   WireFault,
@@ -19,7 +20,7 @@ import {
 } from '../adapter.js';
 import { submitFaultOf, violation } from '../mcp/faults.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
-import { progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
+import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
 
 export class SynchronousAdapter implements ToolAdapter {
   readonly name = 'synchronous';
@@ -36,10 +37,11 @@ export class SynchronousAdapter implements ToolAdapter {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
+      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);
-    const result = toolResultOf(outcome.value, outcome.bytes);
-    if (result) return { kind: 'answered', result };
+    const result = toolResultOf(outcome.bytes);
+    if (result) return answeredWith(result, call);
     throw new WireFault('Ambiguous', 'tools/call: the reply is not a tool result');
   }
 
