@@ -19,8 +19,10 @@ export const LIMITS = {
   storedResultCeilingBytes: 256 * 1024 * 1024,
   /** Of a result whose structured content is held against the published schema: that takes values, and time. */
   checkedResultBytes: 1024 * 1024,
-  /** A reply that carries no result; one that does may have that and the slack. */
-  wireReplyBytes: 8 * 1024 * 1024,
+  /** A reply that carries neither a result nor a list; one with a result may have that and the slack. */
+  wireReplyBytes: 1024 * 1024,
+  /** All pages of one list, and all that a replayed stream brings. */
+  wireListBytes: 4 * 1024 * 1024,
   wireSlackBytes: 1024 * 1024,
   wireJsonDepth: 512,
   evidenceChars: 400,

@@ -85,10 +85,13 @@ class QuestionTaker {
   }
 }
 
+/** A replay may bring all that its stream ever carried. */
+const REPLAY = { timeoutMs: LIMITS.requestTimeoutMs, maxReplyBytes: LIMITS.wireListBytes } as const;
+
 async function replayUntilNews(job: PickUp, taker: QuestionTaker, eventId: string): Promise<void> {
   const untilAt = Date.now() + PACE.replaysMs;
   for (;;) {
-    const options = { timeoutMs: LIMITS.requestTimeoutMs, onMessage: taker.onReplayed };
+    const options = { ...REPLAY, onMessage: taker.onReplayed };
     const outcome = await job.channel.replay(eventId, PACE.replayQuietMs, options);
     if (taker.newQuestions > 0 || cannotReplay(outcome)) return;
     throwUnlessQuiet(outcome, 'replay');
@@ -114,7 +117,7 @@ async function holdUntilNews(job: PickUp, taker: QuestionTaker, eventId: string 
   if (taker.newQuestions > 0) return;
   if (eventId !== null && outcome.kind === 'lost') {
     // Two readers wait now, ours and the anchor's; the server wakes one of them.
-    const last = { timeoutMs: LIMITS.requestTimeoutMs, onMessage: taker.onReplayed };
+    const last = { ...REPLAY, onMessage: taker.onReplayed };
     throwUnlessQuiet(await job.channel.replay(eventId, PACE.replayQuietMs, last), 'replay');
     return;
   }
@@ -127,7 +130,8 @@ async function holdUntilNews(job: PickUp, taker: QuestionTaker, eventId: string 
  */
 function throwUnlessQuiet(outcome: RpcOutcome, what: string): void {
   if (outcome.kind === 'result' || outcome.kind === 'stopped') return;
-  if (outcome.kind === 'lost' && !outcome.isContractBreach) return;
+  // A result that comes meanwhile may be large: the next status read says so.
+  if (outcome.kind === 'lost' && (outcome.isTooLarge || !outcome.isContractBreach)) return;
   const fault = readFaultOf(outcome, what);
   if (fault.kind !== 'NotFound') throw fault;
 }

@@ -18,9 +18,6 @@ const IDLESS_CODES: readonly number[] = [-32700, -32600];
 export function submitFaultOf(outcome: Unanswered): WireFault {
   const message = describe(outcome, 'tools/call');
   if (outcome.kind === 'notSent') return new WireFault('NotSent', message);
-  if (outcome.kind === 'lost') {
-    return new WireFault('Ambiguous', message, { isTooLarge: outcome.isTooLarge ?? false });
-  }
   if (outcome.kind !== 'error' && outcome.kind !== 'status') return new WireFault('Ambiguous', message);
   const retryAfterMs = outcome.retryAfterMs;
   if (REFUSING_STATUSES.includes(outcome.status)) {

@@ -19,6 +19,7 @@ import {
   type ToolServer,
 } from '../adapter.js';
 import { submitFaultOf, violation } from '../mcp/faults.js';
+import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
 import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
 
@@ -39,7 +40,7 @@ export class SynchronousAdapter implements ToolAdapter {
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
-    if (outcome.kind !== 'result') throw submitFaultOf(outcome);
+    if (outcome.kind !== 'result') throw plainFaultOf(outcome);
     const result = toolResultOf(outcome.bytes);
     if (result) return answeredWith(result, call);
     throw new WireFault('Ambiguous', 'tools/call: the reply is not a tool result');
@@ -80,6 +81,13 @@ export class SynchronousAdapter implements ToolAdapter {
   release(server: ToolServer, session: JsonObject): Promise<void> {
     return releaseSession(server, session);
   }
+}
+
+/** Only a result can be so large here (a task's create reply is none, and its task may still be found). */
+function plainFaultOf(outcome: Exclude<RpcOutcome, { kind: 'result' }>): WireFault {
+  const fault = submitFaultOf(outcome);
+  if (outcome.kind !== 'lost' || !outcome.isTooLarge) return fault;
+  return new WireFault(fault.kind, fault.message, { isTooLarge: true });
 }
 
 function noReference(): WireFault {
