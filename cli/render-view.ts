@@ -13,6 +13,7 @@ export function progressLine(view: OperationView): string {
   if (view.cancelRequested && view.state !== 'CANCEL_REQUESTED') parts.push('cancel requested');
   if (view.pendingInput.length > 0) parts.push(`${view.pendingInput.length} open question(s)`);
   if (view.polls > 0) parts.push(`polls ${view.polls}`);
+  if (view.notice !== null) parts.push(oneLine(view.notice));
   if (view.waitingForWorkerSince !== null)
     parts.push(`waits for a worker since ${time(view.waitingForWorkerSince)}`);
   return parts.join(' · ');
@@ -35,6 +36,7 @@ export function viewLines(
   };
   add('state', view.outcome === null ? null : view.state);
   add('remote', remoteOf(view));
+  add('notice', view.notice);
   add('reason', view.reason);
   add('evidence', view.evidence ?? view.receipt?.decision.evidence ?? null);
   add('polls', view.polls === 0 ? null : String(view.polls));
@@ -70,6 +72,8 @@ function receiptLines(receipt: Receipt, digest: string | null): readonly string[
     lines.push(`result    sha256 ${result.digest}, ${result.sizeBytes} bytes, ${oneLine(result.mediaType)}`);
   if (result?.outputSchema === 'missed')
     lines.push('note      the result does not fit the published output schema');
+  if (result?.outputSchema === 'unchecked')
+    lines.push('note      the result is too large to be held against the published output schema');
   if (receipt.submissionLegs.length > 1) lines.push(`sent      ${receipt.submissionLegs.length} submissions`);
   if (receipt.effects !== 'none-owed')
     lines.push('effects   may exist although nothing was accepted: reconcile them');

@@ -87,6 +87,7 @@ function viewWithoutRecord(
       deadlineAt,
     })),
     lastFault: live?.lastFault ?? null,
+    notice: live?.notice ?? null,
     cancelRequested: described.state === 'CANCEL_REQUESTED',
     polls: live?.cursor.observationCount ?? 0,
     waitingForWorkerSince: described.waitingForWorkerSince,

@@ -48,6 +48,8 @@ export interface OperationView {
   readonly decidedByOperator: boolean;
   /** The last fault of a look that is still going on; null once a look succeeded. */
   readonly lastFault: string | null;
+  /** What is odd about the last look though it is no fault; null where nothing is, or no look goes on. */
+  readonly notice: string | null;
   readonly pendingInput: readonly PendingInput[];
   readonly cancelRequested: boolean;
   readonly result: ViewResult | null;
@@ -88,6 +90,7 @@ export function viewOfRecord(
     heldSince: record.ledgerBehind?.at ?? record.hold?.sinceAt ?? null,
     decidedByOperator: record.operator !== null,
     lastFault: live?.lastFault ?? null,
+    notice: live?.notice ?? null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
       round.question
         ? [{ roundId: round.roundId, question: round.question, deadlineAt: round.deadlineAt }]
@@ -176,6 +179,7 @@ export function emptyView(run: RunIdentity, state: OperationState): OperationVie
     heldSince: null,
     decidedByOperator: false,
     lastFault: null,
+    notice: null,
     pendingInput: [],
     cancelRequested: false,
     result: null,

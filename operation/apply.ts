@@ -129,11 +129,11 @@ function foldOutcome(
     case 'opened':
       return { ...record, ledgerBehind: null };
     case 'submitted':
-      return paceResend(foldFirstSight(record, fact.seen ?? null), fact);
+      return refuseUnfound(paceResend(foldFirstSight(record, fact.seen ?? null), fact), fact);
     case 'lookedUp':
       return foldLookUp(record, fact);
     case 'observed':
-      return foldObservation(record, before, fact);
+      return refuseLarge(foldObservation(record, before, fact), fact);
     case 'answered':
       return settleReply(record, fact.replyToken, fact.verdict);
     case 'cancelSent':
@@ -143,6 +143,20 @@ function foldOutcome(
     case 'accepted':
       return foldAcceptance(record, fact);
   }
+}
+
+/** One refusal with its evidence; the same result is never asked for again and again. */
+function refuseLarge(
+  record: ToolOperation,
+  { at, tooLarge }: { readonly at: number; readonly tooLarge?: string },
+): ToolOperation {
+  if (tooLarge === undefined || record.result || record.receipt) return record;
+  return holdOperation(record, 'result-too-large', at, tooLarge);
+}
+
+/** The reply of a submission was too large; another attempt may have found the work all the same. */
+function refuseUnfound(record: ToolOperation, fact: Extract<StepFact, { kind: 'submitted' }>): ToolOperation {
+  return record.remoteReference || record.terminalObservation ? record : refuseLarge(record, fact);
 }
 
 function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOperation {
@@ -251,6 +265,7 @@ function foldFetch(record: ToolOperation, fact: Extract<StepFact, { kind: 'resul
     fetches,
     nextFetchAt: fact.at + backOffMs(LIMITS.fetchRetryMs, LIMITS.pollCeilingMs, fetches),
   };
+  if (fact.finding === 'tooLarge') return refuseLarge(tried, { at: fact.at, tooLarge: fact.evidence ?? '' });
   if (fact.finding !== 'lost' || record.result) return tried;
   return holdOperation(
     tried,

@@ -32,7 +32,7 @@ export type ObserveFinding =
 
 export type LookUpFinding = 'found' | 'provedAbsent' | 'cannotTell';
 export type CancelReply = 'confirmed' | 'acknowledged' | 'refused' | 'unsupported' | 'lost' | 'neverSent';
-export type FetchFinding = 'stored' | 'notYet' | 'lost';
+export type FetchFinding = 'stored' | 'notYet' | 'lost' | 'tooLarge';
 export type AcceptFinding = 'accepted' | 'refused';
 
 /** Verdicts on a reply. The first four come from the row; `waiting` means the delivery is under way. */
@@ -69,6 +69,8 @@ export type StepFact =
       readonly row: RowSnapshot;
       /** What the reply itself said of the work; absent where another attempt had it. */
       readonly seen?: FirstSight;
+      /** The work was done, and its result is larger than what may be taken: the evidence. */
+      readonly tooLarge?: string;
       readonly notBeforeAt?: number;
     }
   | {
@@ -88,6 +90,8 @@ export type StepFact =
       readonly statusMessage: string | null;
       readonly expiresAt: number | null;
       readonly evidence: string | null;
+      /** The result is larger than what may be taken: the evidence. */
+      readonly tooLarge?: string;
       readonly notBeforeAt?: number;
     }
   | {

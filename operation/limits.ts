@@ -16,7 +16,14 @@ export const LIMITS = {
   schemaRefs: 12,
   inlineResultBytes: 64 * 1024,
   storedResultBytes: 64 * 1024 * 1024,
-  wireReplyBytes: 64 * 1024 * 1024,
+  storedResultCeilingBytes: 256 * 1024 * 1024,
+  /** Of a result whose structured content is held against the published schema: that takes values, and time. */
+  checkedResultBytes: 1024 * 1024,
+  /** A reply that carries neither a result nor a list; one with a result may have that and the slack. */
+  wireReplyBytes: 1024 * 1024,
+  /** All pages of one list, and all that a replayed stream brings. */
+  wireListBytes: 4 * 1024 * 1024,
+  wireSlackBytes: 1024 * 1024,
   wireJsonDepth: 512,
   evidenceChars: 400,
   messageIdChars: 200,
@@ -51,6 +58,8 @@ export const LIMITS = {
   answerRetryCeilingMs: 30 * SECOND_MS,
   submitRetryMs: 2 * SECOND_MS,
   missedGapMs: 3 * SECOND_MS,
+  silentAskGapMs: 2 * SECOND_MS,
+  silentAskCeilingMs: 60 * SECOND_MS,
   attachGapMs: 2 * SECOND_MS,
   ledgerGapMs: 30 * SECOND_MS,
   recheckGapMs: 10 * MINUTE_MS,
@@ -74,4 +83,5 @@ export const LIMITS = {
   acceptRefusals: 3,
   takeovers: 3,
   violationReads: 3,
+  silentAsks: 4,
 } as const;

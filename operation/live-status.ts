@@ -21,6 +21,10 @@ export interface LiveStatus {
   readonly openRounds: readonly OpenRound[];
   /** Looks in a row that met a transient fault. */
   readonly faultStreak: number;
+  /** Looks in a row that said `input_required` and asked nothing. Absent: none. */
+  readonly silentAsks?: number;
+  /** What is odd about the last look though it is no fault, for people. */
+  readonly notice?: string | null;
   /** The last transient fault, for people. */
   readonly lastFault: string | null;
   readonly updatedAt: number;

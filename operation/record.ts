@@ -21,6 +21,7 @@ export type HoldReason =
   | 'handle-lost'
   | 'expired'
   | 'result-lost'
+  | 'result-too-large'
   | 'cancel-never-settled'
   | 'wait-budget'
   | 'protocol-violation'

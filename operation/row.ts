@@ -80,8 +80,8 @@ export interface StoredResult {
   /** The value is a protocol error object rather than a result. */
   readonly isProtocolError: boolean;
   readonly isToolError: boolean;
-  /** `missed`: the structured content does not fit the published output schema. */
-  readonly outputSchema: 'fits' | 'missed' | 'none';
+  /** `missed`: the structured content does not fit the published output schema; `unchecked`: too large to look. */
+  readonly outputSchema: 'fits' | 'missed' | 'none' | 'unchecked';
 }
 
 /** Proof that nothing was started, or that nothing may be. */
@@ -110,6 +110,8 @@ export interface OperationPolicy {
   readonly fetchBudgetMs: number;
   readonly inputBudgetMs: number;
   readonly synchronousBoundMs: number;
+  /** The largest result that is taken (bytes); absent: the default of limits.ts. */
+  readonly maxResultBytes?: number;
   /** As configured; null = decided from what the server declares when the operation is submitted. */
   readonly submissionPolicy: SubmissionPolicyName | null;
   /** Argument name (key-argument) or `_meta` key (key-meta). */

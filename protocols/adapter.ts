@@ -25,6 +25,8 @@ export interface ToolCall {
   readonly keyName: string | null;
   /** How long a plain synchronous call may take (ms). */
   readonly synchronousBoundMs: number;
+  /** The largest result to take (bytes); absent: the default of operation/limits.ts. */
+  readonly maxResultBytes?: number;
 }
 
 /** What a server publishes about a tool, and the session in which the operation will live. */
@@ -53,7 +55,7 @@ export interface ReceivedResult {
   readonly mediaType: string;
   readonly isProtocolError: boolean;
   readonly isToolError: boolean;
-  /** `structuredContent`, parsed, where present: only for the output-schema flag. */
+  /** `structuredContent`, where present, parsed when it is asked for: only for the output-schema flag. */
   readonly structuredContent: JsonValue | undefined;
 }
 
@@ -88,6 +90,8 @@ export interface WireQuestion {
 export interface KnownQuestions {
   readonly anchor: JsonObject | null;
   readonly wireKeys: readonly string[];
+  /** What the known ones were read as: a dropped stream may be given the next one too. */
+  readonly wires?: readonly JsonObject[];
   /** A known question still waits for its reply: then replays are read, but no further stream is opened. */
   readonly hasOpenRound?: boolean;
 }
@@ -108,6 +112,8 @@ export type CancelAnswer = 'confirmed' | 'acknowledged' | 'refused' | 'unsupport
 export type FetchedResult =
   | { readonly kind: 'result'; readonly result: ReceivedResult }
   | { readonly kind: 'notYet' }
+  /** Larger than what may be taken: asking again brings the same. */
+  | { readonly kind: 'tooLarge'; readonly evidence: string }
   | { readonly kind: 'lost'; readonly evidence: string };
 
 export interface SubmitHooks {
@@ -156,8 +162,15 @@ export interface ToolAdapter {
     reference: RemoteReference,
     afterSend: () => Promise<void>,
   ): Promise<CancelAnswer>;
-  /** @throws WireFault Transient | SessionLost | ProtocolViolation */
-  fetchResult(server: ToolServer, reference: RemoteReference): Promise<FetchedResult>;
+  /**
+   * `maxResultBytes`: the largest result to take; absent: the default of operation/limits.ts.
+   * @throws WireFault Transient | SessionLost | ProtocolViolation
+   */
+  fetchResult(
+    server: ToolServer,
+    reference: RemoteReference,
+    maxResultBytes?: number,
+  ): Promise<FetchedResult>;
   /** Ends the session, best effort, after the receipt is committed. Never throws. */
   release(server: ToolServer, session: JsonObject): Promise<void>;
 }
@@ -185,16 +198,19 @@ export class WireFault extends Error {
   readonly retryAfterMs: number | null;
   /** The wire's own code, for evidence: HTTP status or JSON-RPC code. */
   readonly wireCode: number | null;
+  /** The reply was larger than what may be taken: asking again brings the same. */
+  readonly isTooLarge: boolean;
 
   constructor(
     kind: WireFaultKind,
     message: string,
-    extra: { retryAfterMs?: number | null; wireCode?: number | null } = {},
+    extra: { retryAfterMs?: number | null; wireCode?: number | null; isTooLarge?: boolean } = {},
   ) {
     super(message);
     this.kind = kind;
     this.retryAfterMs = extra.retryAfterMs ?? null;
     this.wireCode = extra.wireCode ?? null;
+    this.isTooLarge = extra.isTooLarge ?? false;
   }
 
   static isInstance(value: unknown): value is WireFault {

@@ -190,11 +190,14 @@ async function* readBody(
   response: http.IncomingMessage,
 ): AsyncGenerator<Uint8Array> {
   let received = 0;
+  const declared = Number(response.headers['content-length'] ?? 0);
   try {
+    // Not read at all where its length is told.
+    if (declared > request.maxReplyBytes) throw tooLarge(`has ${declared} bytes, more than`, request);
     for await (const chunk of response) {
       received += (chunk as Uint8Array).byteLength;
       if (received > request.maxReplyBytes) {
-        throw new HttpFault('tooLarge', true, `the reply is over ${request.maxReplyBytes} bytes`);
+        throw tooLarge('has more than', request);
       }
       yield chunk as Uint8Array;
     }
@@ -205,6 +208,10 @@ async function* readBody(
   } finally {
     line.close();
   }
+}
+
+function tooLarge(what: string, { maxReplyBytes }: HttpRequest): HttpFault {
+  return new HttpFault('tooLarge', true, `the reply ${what} ${maxReplyBytes} bytes`);
 }
 
 /** Retry-After (RFC 9110 section 10.2.3) as ms from now, or null. */

@@ -1,4 +1,4 @@
-// Owns cutting the exact received bytes of top-level members out of a JSON object (result digests are made of them).
+// Owns cutting the exact received bytes of members and elements out of JSON (result digests are made of them).
 // Must never re-serialise, recurse, or accept what JSON.parse would refuse.
 
 /** The text is not one complete JSON object within the limits. `message` holds positions only, never content. */
@@ -47,6 +47,25 @@ export function sliceMembers(bytes: Uint8Array, maxDepth: number): ReadonlyMap<s
     members.set(nameOf(bytes, name), { start, end });
     at = skipSpace(bytes, end);
     if (bytes[at] === CLOSE_OBJECT) return atEnd(bytes, at + 1, members);
+    if (bytes[at] !== COMMA) throw broken('no comma', at);
+    at = skipSpace(bytes, at + 1);
+  }
+}
+
+/**
+ * The spans of the elements of one JSON array, one after the other; nothing of them is kept.
+ * @throws JsonSliceError when `bytes` is not exactly one JSON array of at most `maxDepth` levels.
+ */
+export function* sliceElements(bytes: Uint8Array, maxDepth: number): Generator<Span, void> {
+  let at = skipSpace(bytes, 0);
+  if (bytes[at] !== OPEN_ARRAY) throw broken('no array', at);
+  at = skipSpace(bytes, at + 1);
+  if (bytes[at] === CLOSE_ARRAY) return atEnd(bytes, at + 1, undefined);
+  for (;;) {
+    const end = endOfValue(bytes, at, maxDepth - 1);
+    yield { start: at, end };
+    at = skipSpace(bytes, end);
+    if (bytes[at] === CLOSE_ARRAY) return atEnd(bytes, at + 1, undefined);
     if (bytes[at] !== COMMA) throw broken('no comma', at);
     at = skipSpace(bytes, at + 1);
   }

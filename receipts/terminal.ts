@@ -46,13 +46,13 @@ export async function writeResult(work: RowWork, result: ResultBytes, at: number
     });
     return;
   }
-  await writeBlob(work, result);
+  await writeBlob(work, result, row.policy.maxResultBytes ?? LIMITS.storedResultBytes);
   await patchOperation(work, { result_digest: stored.digest, result_json: JSON.stringify(stored) });
 }
 
 /** Named by their digest, bytes never change: the same bytes of two operations are stored once. */
-async function writeBlob(work: RowWork, { stored, bytes }: ResultBytes): Promise<void> {
-  requireExact(stored, bytes);
+async function writeBlob(work: RowWork, { stored, bytes }: ResultBytes, maxBytes: number): Promise<void> {
+  requireExact(stored, bytes, maxBytes);
   await work.tx
     .insertInto('result_blob')
     .values({ digest: stored.digest, media_type: stored.mediaType, size_bytes: bytes.byteLength, bytes })
@@ -60,9 +60,9 @@ async function writeBlob(work: RowWork, { stored, bytes }: ResultBytes): Promise
     .execute();
 }
 
-function requireExact(stored: StoredResult, bytes: Uint8Array): void {
-  if (bytes.byteLength > LIMITS.storedResultBytes) {
-    throw new RangeError(`a result of ${bytes.byteLength} bytes is over ${LIMITS.storedResultBytes}`);
+function requireExact(stored: StoredResult, bytes: Uint8Array, maxBytes: number): void {
+  if (bytes.byteLength > maxBytes) {
+    throw new RangeError(`a result of ${bytes.byteLength} bytes is over ${maxBytes}`);
   }
   if (stored.sizeBytes !== bytes.byteLength || stored.digest !== sha256Hex(bytes)) {
     throw new TypeError(`the bytes of result ${stored.digest} do not match their digest and size`);

@@ -2,6 +2,7 @@
 // a misspelt bound would silently be no bound. Must never read the environment.
 
 import { z } from 'zod';
+import { LIMITS } from '../operation/limits.js';
 import { ADAPTERS, SUBMISSION_POLICIES, type SubmissionPolicyName } from '../operation/names.js';
 import type { OperationPolicy } from '../operation/row.js';
 import { listOf } from './configuration-error.js';
@@ -12,6 +13,8 @@ import { nearestWord } from './nearest-word.js';
 export interface ToolSettings {
   readonly waitBudgetMs: number | null;
   readonly synchronousBoundMs: number | null;
+  /** Absent: what is configured for the server, or the default. */
+  readonly maxResultBytes?: number;
   readonly submission: SubmissionSettings | null;
   readonly sideEffects: OperationPolicy['sideEffects'];
   readonly onUnresolved: OperationPolicy['onUnresolved'];
@@ -93,15 +96,23 @@ const onUnresolved = z.unknown().transform((value, context): OperationPolicy['on
 });
 const closeAfter = strict({ closeAfter: duration });
 
+const RESULT_BYTES_FORMS = `must be a whole number of bytes from 1024 to ${LIMITS.storedResultCeilingBytes}`;
+const resultBytes = z
+  .int({ error: RESULT_BYTES_FORMS })
+  .min(1_024, { error: RESULT_BYTES_FORMS })
+  .max(LIMITS.storedResultCeilingBytes, { error: RESULT_BYTES_FORMS });
+
 const toolSettings = strict({
   waitBudget: duration.optional(),
   synchronousBound: duration.optional(),
+  maxResultBytes: resultBytes.optional(),
   submission: submission.optional(),
   sideEffects: oneOf(['none', 'unknown']).optional(),
   onUnresolved: onUnresolved.optional(),
 }).transform((given): ToolSettings => ({
   waitBudgetMs: given.waitBudget ?? null,
   synchronousBoundMs: given.synchronousBound ?? null,
+  ...(given.maxResultBytes === undefined ? {} : { maxResultBytes: given.maxResultBytes }),
   submission: given.submission ?? null,
   sideEffects: given.sideEffects ?? 'unknown',
   onUnresolved: given.onUnresolved ?? { kind: 'hold' },
@@ -114,6 +125,8 @@ const pollRate = z
 const shape = {
   protocol: oneOf(['auto', ...ADAPTERS]).default('auto'),
   maxPollsPerSecond: pollRate.default(1),
+  /** Of every tool that says nothing else. */
+  maxResultBytes: resultBytes.optional(),
   trustAnnotations: z.boolean({ error: 'must be true or false' }).default(false),
   tools: z
     .record(z.string(), toolSettings, { error: 'must be an object with one key per tool name' })

@@ -23,6 +23,8 @@ export interface ConfiguredServer {
   /** `url` is empty where the server is unavailable. */
   readonly server: ToolServer;
   readonly tools: Readonly<Record<string, ToolSettings>>;
+  /** Of every tool that says nothing else (bytes); absent: the default. */
+  readonly maxResultBytes?: number;
   /** Why the server cannot be used, as a sentence; null where it can. */
   readonly unavailable: string | null;
 }
@@ -70,6 +72,7 @@ export function policyOf(
 ): OperationPolicy {
   const settings = config?.tools[tool];
   const waitBudgetMs = overrides.waitBudgetMs ?? settings?.waitBudgetMs ?? null;
+  const maxResultBytes = settings?.maxResultBytes ?? config?.maxResultBytes;
   return {
     waitBudgetMs: waitBudgetMs ?? LIMITS.waitBudgetMs,
     waitBudgetExplicit: waitBudgetMs !== null,
@@ -79,6 +82,7 @@ export function policyOf(
     fetchBudgetMs: LIMITS.fetchBudgetMs,
     inputBudgetMs: LIMITS.inputBudgetMs,
     synchronousBoundMs: settings?.synchronousBoundMs ?? LIMITS.synchronousBoundMs,
+    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     submissionPolicy: settings?.submission?.policy ?? null,
     keyName: settings?.submission?.keyName ?? null,
     sideEffects: settings?.sideEffects ?? 'unknown',
@@ -156,10 +160,11 @@ function readServer(name: string, entry: unknown, reading: Reading): ConfiguredS
   if (transport === 'stdio') readProgram(keys, entry, reading);
   const url = transport === 'http' ? readUrl([...keys, 'url'], entry['url'], reading) : '';
   const headers = readTexts([...keys, 'headers'], entry['headers'], reading, checkHeader);
-  const { protocol, maxPollsPerSecond, trustAnnotations, tools } = settings;
+  const { protocol, maxPollsPerSecond, trustAnnotations, tools, maxResultBytes } = settings;
   return {
     server: { name, url, headers, protocol, maxPollsPerSecond, trustAnnotations },
     tools,
+    ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     unavailable,
   };
 }

@@ -10,7 +10,7 @@ import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { FetchInput } from '../step-inputs.js';
 import type { Look } from './questions.js';
 import { type Reach, reachOf } from './reach.js';
-import { resultFrom } from './results.js';
+import { maxResultBytesOf, resultFrom, tooLargeEvidence } from './results.js';
 
 export async function fetchResult(input: FetchInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
   const row = await ports.receipts.begin(input);
@@ -31,8 +31,9 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   }
   try {
     const reach = reachOf(ports, row);
-    const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
+    const fetched = await fetchFrom(reach, row);
     await attempt.seam('fetchResult:after-reply');
+    if (fetched.kind === 'tooLarge') return ended(row, 'tooLarge', tooLargeEvidence(fetched.evidence, row));
     if (fetched.kind === 'lost') return ended(row, 'lost', clip(fetched.evidence, LIMITS.evidenceChars));
     if (fetched.kind === 'notYet') {
       if (isLastTry) return ended(row, 'notYet', null);
@@ -50,6 +51,10 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   }
 }
 
+function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
+  return reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytesOf(row));
+}
+
 async function storeResult(
   row: RowSnapshot,
   fetched: Extract<FetchedResult, { kind: 'result' }>,
@@ -57,6 +62,13 @@ async function storeResult(
 ): Promise<RowSnapshot> {
   const { outputSchema } = await ports.receipts.wireState(row.callNodeId);
   return ports.receipts.recordResult(row.callNodeId, resultFrom(fetched.result, outputSchema, ports));
+}
+
+interface RecordedEnd {
+  readonly row: RowSnapshot;
+  readonly retryAfterMs: number | null;
+  /** The result was refused for its size: the evidence. */
+  readonly tooLarge?: string;
 }
 
 /**
@@ -68,7 +80,7 @@ export async function recordEnd(
   row: RowSnapshot,
   reach: Reach,
   seen: Observation,
-): Promise<{ row: RowSnapshot; retryAfterMs: number | null }> {
+): Promise<RecordedEnd> {
   const { ports, attempt } = look;
   const remoteStatus = seen.meaning as TerminalObservation['remoteStatus'];
   const observation: TerminalObservation = {
@@ -81,8 +93,12 @@ export async function recordEnd(
   const recorded = await ports.receipts.recordTerminal(row.callNodeId, observation, null);
   if (remoteStatus === 'cancelled') return { row: recorded, retryAfterMs: null };
   try {
-    const fetched = await reach.adapter.fetchResult(reach.server, reach.reference);
+    const fetched = await fetchFrom(reach, recorded);
     await attempt.seam('observe:result-fetched');
+    if (fetched.kind === 'tooLarge') {
+      const tooLarge = tooLargeEvidence(fetched.evidence, recorded);
+      return { row: recorded, retryAfterMs: null, tooLarge };
+    }
     const row = fetched.kind === 'result' ? await storeResult(recorded, fetched, ports) : recorded;
     return { row, retryAfterMs: null };
   } catch (error) {

@@ -17,6 +17,7 @@ import type { Observation, WireFault, WireFaultKind } from '../../protocols/adap
 import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import { recordEnd } from './fetch-result.js';
+import { silenceGapMs, withNotice } from './notice.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
 import { notBefore } from './not-before.js';
 import { type Reach, reachOf } from './reach.js';
@@ -53,6 +54,8 @@ function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, port
     openRounds: showRounds(row),
     faultStreak: last?.faultStreak ?? 0,
     lastFault: last?.lastFault ?? null,
+    notice: last?.notice ?? null,
+    silentAsks: last?.silentAsks ?? 0,
     updatedAt: ports.clock.nowMs(),
   };
 }
@@ -117,7 +120,9 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
     case 'cancelled': {
       const end = await recordEnd(look, row, reach, seen);
       const fact = outcome(look, end.row, 'terminal', null);
-      return { ...fact, ...notBefore(fact.at, end.retryAfterMs) };
+      const { tooLarge } = end;
+      const refusal = tooLarge === undefined ? {} : { tooLarge };
+      return { ...fact, ...refusal, ...notBefore(fact.at, end.retryAfterMs) };
     }
     case 'inputRequired': {
       const asked = await lookAtQuestions(look, row, reach);
@@ -125,14 +130,14 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
         (round) => !look.input.openRoundIds.includes(round.roundId),
       );
       if (isNew) return outcome(look, asked, 'inputRequired', null);
-      return goOn(look, asked);
+      return goOn(await withNotice(look, asked, seen), asked);
     }
     case 'working':
     case 'other': {
       const moved = await closeOvertakenRounds(look);
       if (moved.closed) return outcome(look, moved.row, 'roundClosed', null);
       await keepAnchor(look, reach);
-      return goOn(look, moved.row);
+      return goOn(await withNotice(look, moved.row, seen), moved.row);
     }
   }
 }
@@ -166,6 +171,7 @@ function goOn(look: Look, row: RowSnapshot): StepFact {
   const gapMs = Math.max(
     (look.live.cursor.nextPollNotBeforeAt ?? nowMs) - nowMs,
     isAsking ? LIMITS.inputPollMs : 0,
+    silenceGapMs(look.live),
   );
   return notReady(look, row, gapMs);
 }
@@ -220,8 +226,9 @@ function notReady(look: Look, row: RowSnapshot, delayMs: number): never {
   look.attempt.show(look.live);
   const leftMs = deadlineOf(look.input, row) - look.ports.clock.nowMs();
   const clampedMs = leftMs > 0 ? Math.min(delayMs, leftMs) : delayMs;
-  const { remoteStatus, statusMessage, lastFault } = look.live;
-  const said = lastFault ?? [remoteStatus ?? 'not looked at yet', statusMessage].filter(Boolean).join(': ');
+  const { remoteStatus, statusMessage, lastFault, notice } = look.live;
+  const said =
+    lastFault ?? notice ?? [remoteStatus ?? 'not looked at yet', statusMessage].filter(Boolean).join(': ');
   throw new StepRetry('NotReady', clip(said, LIMITS.failureMessageChars), clampedMs);
 }
 

@@ -41,6 +41,7 @@ export async function lookAtQuestions(look: Look, row: RowSnapshot, reach: Reach
   const known = {
     anchor: wire.anchor,
     wireKeys: Object.values(wire.rounds).map((round) => round.wireKey),
+    wires: Object.values(wire.rounds).map((round) => round.wire),
     // The status is explained already: no need to listen long for another question.
     hasOpenRound: openRounds(row.rounds).some((round) => !round.reply),
   };

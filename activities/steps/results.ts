@@ -4,22 +4,29 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
-import type { StoredResult, TerminalObservation } from '../../operation/row.js';
+import { clip } from '../../operation/policy.js';
+import type { RowSnapshot, StoredResult, TerminalObservation } from '../../operation/row.js';
 import type { ReceivedResult } from '../../protocols/adapter.js';
 import type { ResultBytes } from '../../receipts/store.js';
 import type { Ports } from '../ports.js';
 
-/** @throws RangeError where the result is over the stored limit (the wire reads no more than that) */
+/** The largest result this operation takes (bytes): as configured when it was opened. */
+export function maxResultBytesOf(row: RowSnapshot): number {
+  return row.policy.maxResultBytes ?? LIMITS.storedResultBytes;
+}
+
+/** What a person needs to know of a result that was not taken. */
+export function tooLargeEvidence(detail: string, row: RowSnapshot): string {
+  const limit = `the limit of this operation is ${maxResultBytesOf(row)} bytes (durable.maxResultBytes)`;
+  const advice = 'raise it for later calls, and close this one or give its result by hand';
+  return clip(`${detail}; ${limit}: ${advice}`, LIMITS.evidenceChars);
+}
+
 export function resultFrom(
   received: ReceivedResult,
   outputSchema: JsonObject | null,
   ports: Ports,
 ): ResultBytes {
-  if (received.bytes.byteLength > LIMITS.storedResultBytes) {
-    throw new RangeError(
-      `the result has ${received.bytes.byteLength} bytes, more than ${LIMITS.storedResultBytes}`,
-    );
-  }
   const stored: StoredResult = {
     digest: createHash('sha256').update(received.bytes).digest('hex'),
     sizeBytes: received.bytes.byteLength,
@@ -38,6 +45,7 @@ function outputSchemaFlag(
   ports: Ports,
 ): StoredResult['outputSchema'] {
   if (!outputSchema || received.isToolError || received.isProtocolError) return 'none';
+  if (received.bytes.byteLength > LIMITS.checkedResultBytes) return 'unchecked';
   if (received.structuredContent === undefined) return 'missed';
   return ports.checkSchema(outputSchema, received.structuredContent) === null ? 'fits' : 'missed';
 }

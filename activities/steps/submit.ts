@@ -19,7 +19,7 @@ import type { SubmitInput } from '../step-inputs.js';
 import { negotiateOnce, type Ready } from './negotiate-once.js';
 import { notBefore } from './not-before.js';
 import { serverOf } from './reach.js';
-import { terminalFromReply } from './results.js';
+import { maxResultBytesOf, terminalFromReply, tooLargeEvidence } from './results.js';
 import { wireFaultFrom } from './unforeseen.js';
 
 export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
@@ -75,6 +75,7 @@ async function retryUnsent(
 interface Sent {
   readonly row: RowSnapshot;
   readonly seen?: FirstSight;
+  readonly tooLarge?: string;
   readonly notBeforeAt?: number;
 }
 
@@ -104,6 +105,7 @@ async function sendOnClaim(
         submissionPolicy: claim.row.submissionPolicy ?? 'at-most-once',
         keyName: row.policy.keyName,
         synchronousBoundMs: row.policy.synchronousBoundMs,
+        maxResultBytes: maxResultBytesOf(row),
       },
       session,
       {
@@ -118,7 +120,9 @@ async function sendOnClaim(
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     const closed = await closeFailedLeg(input, claimToken, error, ports);
-    return { row: closed, ...notBefore(ports.clock.nowMs(), error.retryAfterMs) };
+    // Sent again, it would be as large again: the work was done, and nobody can take its result.
+    const tooLarge = error.isTooLarge ? { tooLarge: tooLargeEvidence(error.message, closed) } : {};
+    return { row: closed, ...tooLarge, ...notBefore(ports.clock.nowMs(), error.retryAfterMs) };
   }
 }
 

@@ -21,10 +21,10 @@ import {
   type WireQuestion,
 } from '../adapter.js';
 import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
-import { isObject } from '../mcp/json-rpc.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
-import { progressListener, toolResultOf } from '../mcp/tool-call.js';
+import { memberOf } from '../mcp/json-rpc.js';
+import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
 import { taskOf } from './decode.js';
 import { createTaskParams, elicitationResponse, taskParams } from './encode.js';
 import { fetchTaskResult } from './fetch-result.js';
@@ -40,16 +40,17 @@ export class Mcp20251125Adapter implements ToolAdapter {
       timeoutMs: LIMITS.requestTimeoutMs,
       afterSend: hooks.afterSend,
       onMessage: progressListener('', () => undefined, channel.redact),
+      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);
-    const { value, bytes } = outcome;
-    const task = isObject(value) ? taskOf(value['task'], channel.redact) : null;
+    const { bytes } = outcome;
+    const task = taskOf(memberOf(bytes, 'task'), channel.redact);
     if (task) {
       const reference = { remoteId: task.taskId, locator: session };
       return { kind: 'referenced', reference, observation: task.observation };
     }
-    const result = toolResultOf(value, bytes);
-    if (result) return { kind: 'answered', result };
+    const result = toolResultOf(bytes);
+    if (result) return answeredWith(result, call);
     throw new WireFault('Ambiguous', 'tools/call: the reply is neither a task nor a tool result');
   }
 
@@ -175,9 +176,14 @@ export class Mcp20251125Adapter implements ToolAdapter {
     throw transientFrom(readFaultOf(outcome, 'tasks/cancel'));
   }
 
-  fetchResult(server: ToolServer, reference: RemoteReference): Promise<FetchedResult> {
+  fetchResult(
+    server: ToolServer,
+    reference: RemoteReference,
+    maxResultBytes?: number,
+  ): Promise<FetchedResult> {
     const channel = channelOf(server, readSession(reference.locator));
-    return fetchTaskResult(channel, reference.remoteId, () => this.observe(server, reference));
+    const { remoteId } = reference;
+    return fetchTaskResult(channel, remoteId, () => this.observe(server, reference), maxResultBytes);
   }
 
   release(server: ToolServer, session: JsonObject): Promise<void> {

@@ -6,6 +6,7 @@ import { WireFault, type FetchedResult, type Observation } from '../adapter.js';
 import type { McpChannel } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { isSessionLost, readFaultOf, violation } from '../mcp/faults.js';
+import { memberOf } from '../mcp/json-rpc.js';
 import { protocolErrorOf, toolResultOf } from '../mcp/tool-call.js';
 import { relatedTaskOf } from './decode.js';
 import { taskParams } from './encode.js';
@@ -15,14 +16,20 @@ export async function fetchTaskResult(
   channel: McpChannel,
   remoteId: string,
   observe: () => Promise<Observation>,
+  maxResultBytes: number = LIMITS.storedResultBytes,
 ): Promise<FetchedResult> {
   const outcome = await channel.request('tasks/result', taskParams(remoteId), {
     timeoutMs: LIMITS.requestTimeoutMs,
+    maxReplyBytes: maxResultBytes + LIMITS.wireSlackBytes,
   });
+  if (outcome.kind === 'lost' && outcome.isTooLarge) return { kind: 'tooLarge', evidence: outcome.detail };
   if (outcome.kind === 'result') {
-    const result = toolResultOf(outcome.value, outcome.bytes);
+    const { bytes } = outcome;
+    if (bytes.byteLength > maxResultBytes)
+      return { kind: 'tooLarge', evidence: `the result has ${bytes.byteLength} bytes` };
+    const result = toolResultOf(bytes);
     if (!result) throw violation('tasks/result: the reply is not a tool result');
-    const related = relatedTaskOf(outcome.value);
+    const related = relatedTaskOf({ _meta: memberOf(bytes, '_meta') ?? null });
     if (related !== undefined && related !== remoteId)
       throw violation('tasks/result: the reply is about another task');
     return { kind: 'result', result };

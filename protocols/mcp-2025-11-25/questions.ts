@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../operation/limits.js';
-import type { JsonObject } from '../../operation/json.js';
 import type { KnownQuestions, WireQuestion } from '../adapter.js';
 import type { McpChannel, MessageVerdict, ServerMessage } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
@@ -23,7 +22,7 @@ export interface PickUp {
 /** Returns when a new question was stored or the patience is spent. @throws WireFault Transient | SessionLost | ProtocolViolation */
 export async function pickUp(job: PickUp): Promise<void> {
   const taker = new QuestionTaker(job);
-  const eventId = anchoredEventId(job.known.anchor, job.sessionId);
+  const eventId = anchoredEventId(job.known, job.sessionId);
   if (eventId !== null) await replayUntilNews(job, taker, eventId);
   // Each opened stream leaves a reader behind in the server; nobody opens one every poll while a person thinks.
   if (taker.newQuestions === 0 && job.known.hasOpenRound !== true) await holdUntilNews(job, taker, eventId);
@@ -32,10 +31,15 @@ export async function pickUp(job: PickUp): Promise<void> {
     throw violation('a question holds a number or a text that JSON cannot carry on; it was refused');
 }
 
-function anchoredEventId(anchor: JsonObject | null, sessionId: string | null): string | null {
-  // An anchor of a session that was replaced meanwhile points into nothing.
-  const eventId = anchor?.['sessionId'] === sessionId ? anchor['eventId'] : null;
-  return typeof eventId === 'string' && eventId !== '' ? eventId : null;
+/**
+ * The anchor, or where the first question was read: the stream it came on was let go, but the server may still take it
+ * for the oldest reader and put the next question there (typescript-sdk does).
+ */
+function anchoredEventId({ anchor, wires = [] }: KnownQuestions, sessionId: string | null): string | null {
+  // What belongs to a session that was replaced meanwhile points into nothing.
+  const places = [...(anchor ? [anchor] : []), ...wires].filter((place) => place['sessionId'] === sessionId);
+  for (const { eventId } of places) if (typeof eventId === 'string' && eventId !== '') return eventId;
+  return null;
 }
 
 class QuestionTaker {
@@ -81,10 +85,13 @@ class QuestionTaker {
   }
 }
 
+/** A replay may bring all that its stream ever carried. */
+const REPLAY = { timeoutMs: LIMITS.requestTimeoutMs, maxReplyBytes: LIMITS.wireListBytes } as const;
+
 async function replayUntilNews(job: PickUp, taker: QuestionTaker, eventId: string): Promise<void> {
   const untilAt = Date.now() + PACE.replaysMs;
   for (;;) {
-    const options = { timeoutMs: LIMITS.requestTimeoutMs, onMessage: taker.onReplayed };
+    const options = { ...REPLAY, onMessage: taker.onReplayed };
     const outcome = await job.channel.replay(eventId, PACE.replayQuietMs, options);
     if (taker.newQuestions > 0 || cannotReplay(outcome)) return;
     throwUnlessQuiet(outcome, 'replay');
@@ -110,7 +117,7 @@ async function holdUntilNews(job: PickUp, taker: QuestionTaker, eventId: string 
   if (taker.newQuestions > 0) return;
   if (eventId !== null && outcome.kind === 'lost') {
     // Two readers wait now, ours and the anchor's; the server wakes one of them.
-    const last = { timeoutMs: LIMITS.requestTimeoutMs, onMessage: taker.onReplayed };
+    const last = { ...REPLAY, onMessage: taker.onReplayed };
     throwUnlessQuiet(await job.channel.replay(eventId, PACE.replayQuietMs, last), 'replay');
     return;
   }
@@ -123,7 +130,8 @@ async function holdUntilNews(job: PickUp, taker: QuestionTaker, eventId: string 
  */
 function throwUnlessQuiet(outcome: RpcOutcome, what: string): void {
   if (outcome.kind === 'result' || outcome.kind === 'stopped') return;
-  if (outcome.kind === 'lost' && !outcome.isContractBreach) return;
+  // A result that comes meanwhile may be large: the next status read says so.
+  if (outcome.kind === 'lost' && (outcome.isTooLarge || !outcome.isContractBreach)) return;
   const fault = readFaultOf(outcome, what);
   if (fault.kind !== 'NotFound') throw fault;
 }

@@ -11,7 +11,7 @@ import { exchange, HttpFault, type HttpReply } from '../http.js';
 import { redactorOf, type Redact } from '../redact.js';
 import { eventStreamOf } from './event-stream.js';
 import { readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
-import { cleanOutcome, lost, outcomeOf, readJsonReply, type RpcOutcome } from './rpc-outcome.js';
+import { cleanOutcome, lost, lostBy, outcomeOf, readJsonReply, type RpcOutcome } from './rpc-outcome.js';
 import { COUNTS, PACE } from './pace.js';
 
 /** A request or notification of the server, met on the way to our reply. */
@@ -25,6 +25,8 @@ export type MessageVerdict = 'ignored' | 'refused' | 'taken' | 'stopSoon';
 
 export interface ListenOptions {
   readonly timeoutMs: number;
+  /** Of all that comes in reply; default: what a message without a result may need. */
+  readonly maxReplyBytes?: number;
   readonly onMessage?: (message: ServerMessage, eventId: string | null) => Promise<MessageVerdict>;
 }
 
@@ -113,7 +115,7 @@ export class McpChannel {
         if (reply.status !== 200 || reply.contentType !== 'text/event-stream') return null;
         const event = await eventStreamOf(reply.body, LIMITS.wireReplyBytes).next(timeoutMs);
         // Only an event without data may be skipped by a replay; any other would be lost by anchoring on it.
-        return typeof event === 'object' && event.data === '' ? event.id : null;
+        return typeof event === 'object' && event.data.length === 0 ? event.id : null;
       } finally {
         reply.close();
       }
@@ -172,7 +174,7 @@ export class McpChannel {
       body,
       connectTimeoutMs: Math.min(LIMITS.connectTimeoutMs, options.timeoutMs),
       totalTimeoutMs: options.timeoutMs,
-      maxReplyBytes: LIMITS.wireReplyBytes,
+      maxReplyBytes: maxReplyBytesOf(options),
       signal: options.signal,
       afterSend: options.afterSend,
     });
@@ -184,7 +186,8 @@ export class McpChannel {
     deadlineAt: number,
     options: RequestOptions,
   ): Promise<RpcOutcome> {
-    if (reply.status !== 200 || reply.contentType !== 'text/event-stream') return readJsonReply(reply, id);
+    if (reply.status !== 200 || reply.contentType !== 'text/event-stream')
+      return readJsonReply(reply, id, maxReplyBytesOf(options));
     const cursor: Cursor = {
       lastEventId: null,
       retryMs: null,
@@ -192,7 +195,7 @@ export class McpChannel {
       hasForeignReply: false,
     };
     const outcome = await this.readEventsSafely(reply, id, cursor, options);
-    if (outcome.kind !== 'lost' || cursor.lastEventId === null) return outcome;
+    if (outcome.kind !== 'lost' || outcome.isTooLarge || cursor.lastEventId === null) return outcome;
     return (await this.resume(id, cursor, deadlineAt, options)) ?? outcome;
   }
 
@@ -262,7 +265,7 @@ export class McpChannel {
         return { kind: 'lost', detail: 'the reply is to another request', isContractBreach: true };
       return lost('the stream ended before the reply');
     } catch (error) {
-      if (error instanceof HttpFault) return lost(error.message);
+      if (error instanceof HttpFault) return lostBy(error);
       throw error;
     }
   }
@@ -275,18 +278,18 @@ export class McpChannel {
     options: ListenOptions,
     quietMs: number | null = null,
   ): Promise<RpcOutcome | null> {
-    const events = eventStreamOf(reply.body, LIMITS.wireReplyBytes);
+    const events = eventStreamOf(reply.body, maxReplyBytesOf(options));
     for (;;) {
       const event = await nextOf(events, cursor.stopAfterQuietMs ?? quietMs);
       cursor.retryMs = events.retryMs ?? cursor.retryMs;
       if (event === 'quiet') return cursor.stopAfterQuietMs === null ? null : { kind: 'stopped' };
       if (event === 'end') return null;
       if (event.id !== null) cursor.lastEventId = event.id;
-      if (event.data === '') {
+      if (event.data.length === 0) {
         if (event.id !== null) this.hasPrimingEvents = true;
         continue;
       }
-      const message = readMessage(new TextEncoder().encode(event.data));
+      const message = readMessage(event.data);
       if (message.kind === 'request' || message.kind === 'notification') {
         const verdict = await this.hand(message, event.id, options);
         if (verdict === 'stopSoon') cursor.stopAfterQuietMs = PACE.moreQuestionsMs;
@@ -328,6 +331,10 @@ export class McpChannel {
   }
 }
 
+function maxReplyBytesOf({ maxReplyBytes }: ListenOptions): number {
+  return maxReplyBytes ?? LIMITS.wireReplyBytes;
+}
+
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   await sleep(ms, undefined, signal ? { signal } : {}).catch(() => undefined);
 }
@@ -337,7 +344,7 @@ async function nextOf(events: ReturnType<typeof eventStreamOf>, quietMs: number 
     return await events.next(quietMs);
   } catch (error) {
     if (error instanceof HttpFault) throw error;
-    // Bytes that are no UTF-8, or an event without an end.
+    // An event id that is no UTF-8.
     throw new HttpFault('cut', true, 'the event stream cannot be read');
   }
 }

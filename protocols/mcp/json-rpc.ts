@@ -1,10 +1,11 @@
 // Owns reading one JSON-RPC message out of received bytes, keeping the exact bytes of its `result` or `error`.
 // Must never throw on what a server sent: what cannot be read is `garbled`.
 
+import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { digests } from '../../primitives/node-primitives.js';
-import { JsonSliceError, sliceMembers } from '../json-slice.js';
+import { JsonSliceError, sliceMembers, type Span } from '../json-slice.js';
 
 export type RpcId = string | number;
 
@@ -25,42 +26,100 @@ export type RpcMessage =
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** `bytes` are kept as they are, not copied: results may be as large as memory allows once. */
 export function readMessage(bytes: Uint8Array): RpcMessage {
-  let envelope: JsonObject;
   let spans: ReturnType<typeof sliceMembers>;
   try {
     // The scanner runs first: it bounds the depth before anything recursive may look at the text.
     spans = sliceMembers(bytes, LIMITS.wireJsonDepth);
-    envelope = JSON.parse(decoder.decode(bytes)) as JsonObject;
   } catch (error) {
     return garbled(error instanceof JsonSliceError ? error.message : 'unreadable');
   }
+  if (!isUtf8(bytes)) return garbled('unreadable');
   const cut = (name: string): Uint8Array => {
-    const span = spans.get(name) as { start: number; end: number };
-    return bytes.slice(span.start, span.end);
+    const span = spans.get(name);
+    return span ? bytes.subarray(span.start, span.end) : new Uint8Array();
   };
-  if (typeof envelope['method'] === 'string') return readCall(envelope, envelope['method']);
+  const read = (name: string): JsonValue => (spans.has(name) ? parseJson(cut(name)) : null);
+  // Only a result may be large; whatever else is read as values.
+  const isSmall = (name: string): boolean => cut(name).length <= LIMITS.wireReplyBytes;
+  if (!['method', 'params', 'jsonrpc', 'id'].every(isSmall)) return garbled('a member that is too large');
+  const method = read('method');
+  if (typeof method === 'string')
+    return readCall(method, read('params'), spans.has('id') ? read('id') : undefined);
   const hasResult = spans.has('result');
   const hasError = spans.has('error');
   if (hasResult === hasError) return garbled('neither a request nor a reply');
-  const id = envelope['id'] ?? null;
+  const isVersion2 = read('jsonrpc') === '2.0';
+  const id = read('id');
   if (hasResult) {
-    if (envelope['jsonrpc'] !== '2.0' || !isRpcId(id)) return garbled('a result without version or id');
-    return { kind: 'result', id, value: envelope['result'] as JsonValue, bytes: cut('result') };
+    if (!isVersion2 || !isRpcId(id)) return garbled('a result without version or id');
+    return resultMessage(id, cut('result'));
   }
-  const error = envelope['error'];
-  if (!isObject(error) || !Number.isSafeInteger(error['code'])) return garbled('an error without a code');
-  if (envelope['jsonrpc'] !== '2.0' || (id !== null && !isRpcId(id)))
-    return garbled('an error without version or id');
-  const message = typeof error['message'] === 'string' ? error['message'] : '';
-  const code = error['code'] as number;
-  return { kind: 'error', id, code, message, data: error['data'] ?? null, bytes: cut('error') };
+  if (!isVersion2 || (id !== null && !isRpcId(id))) return garbled('an error without version or id');
+  return errorMessage(id, cut('error'));
 }
 
-function readCall(envelope: JsonObject, method: string): RpcMessage {
-  const params = isObject(envelope['params']) ? envelope['params'] : {};
-  if (!('id' in envelope)) return { kind: 'notification', method, params };
-  const id = envelope['id'] ?? null;
+function errorMessage(id: RpcId | null, bytes: Uint8Array): RpcMessage {
+  const code = memberOf(bytes, 'code');
+  if (!Number.isSafeInteger(code)) return garbled('an error without a code');
+  const message = memberOf(bytes, 'message');
+  return {
+    kind: 'error',
+    id,
+    code: code as number,
+    message: typeof message === 'string' ? message : '',
+    get data() {
+      return memberOf(bytes, 'data') ?? null;
+    },
+    bytes,
+  };
+}
+
+/** The value is parsed only where somebody asks for it, once. */
+function resultMessage(id: RpcId, bytes: Uint8Array): RpcMessage {
+  let parsed: { readonly value: JsonValue } | null = null;
+  return {
+    kind: 'result',
+    id,
+    bytes,
+    get value() {
+      parsed ??= { value: parseJson(bytes) };
+      return parsed.value;
+    },
+  };
+}
+
+/** Of bytes that are whole JSON: the spans of an object's members, null where they are no object. */
+export function membersOf(bytes: Uint8Array): ReadonlyMap<string, Span> | null {
+  const known = knownMembers.get(bytes);
+  if (known) return known;
+  if (bytes[0] !== OPEN_OBJECT) return null;
+  const members = sliceMembers(bytes, LIMITS.wireJsonDepth);
+  knownMembers.set(bytes, members);
+  return members;
+}
+
+/** A large result is scanned once for all that is asked of it. */
+const knownMembers = new WeakMap<Uint8Array, ReadonlyMap<string, Span>>();
+
+const OPEN_OBJECT = 0x7b;
+
+/** One member, parsed; undefined where there is none, or where it is larger than any that is not a result may be. */
+export function memberOf(bytes: Uint8Array, name: string): JsonValue | undefined {
+  const span = membersOf(bytes)?.get(name);
+  if (!span || span.end - span.start > LIMITS.wireReplyBytes) return undefined;
+  return parseJson(bytes.subarray(span.start, span.end));
+}
+
+/** Of bytes that the scanner has passed: what it accepts, JSON.parse does not refuse. */
+export function parseJson(bytes: Uint8Array): JsonValue {
+  return JSON.parse(decoder.decode(bytes)) as JsonValue;
+}
+
+function readCall(method: string, given: JsonValue, id: JsonValue | undefined): RpcMessage {
+  const params = isObject(given) ? given : {};
+  if (id === undefined) return { kind: 'notification', method, params };
   // An id that does not survive JSON.parse could not be echoed; nobody can answer such a request.
   return isRpcId(id) ? { kind: 'request', id, method, params } : garbled('a request with an unusable id');
 }

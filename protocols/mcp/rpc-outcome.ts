@@ -3,14 +3,17 @@
 
 import { clip } from '../../operation/policy.js';
 import type { JsonValue } from '../../operation/json.js';
+import { LIMITS } from '../../operation/limits.js';
 import { HttpFault, type HttpReply } from '../http.js';
 import type { Redact } from '../redact.js';
+import { Gatherer } from './gather.js';
 import { isObject, readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
 
 /** What became of one request. Every way it can go is data; only a caller's own hook may throw. */
 export type RpcOutcome =
   | {
       readonly kind: 'result';
+      /** Parsed where it is asked for. */
       readonly value: JsonValue;
       readonly bytes: Uint8Array;
       readonly sessionId: string | null;
@@ -32,11 +35,21 @@ export type RpcOutcome =
   /** Proof that no byte left. */
   | { readonly kind: 'notSent'; readonly detail: string }
   /** Cut, late, unparseable, or another's reply. */
-  | { readonly kind: 'lost'; readonly detail: string; readonly isContractBreach: boolean }
+  | {
+      readonly kind: 'lost';
+      readonly detail: string;
+      readonly isContractBreach: boolean;
+      /** It was larger than what was to be taken of it. */
+      readonly isTooLarge?: boolean;
+    }
   /** The caller's `onMessage` had enough. */
   | { readonly kind: 'stopped' };
 
-export async function readJsonReply(reply: HttpReply, id: RpcId | null): Promise<RpcOutcome> {
+export async function readJsonReply(
+  reply: HttpReply,
+  id: RpcId | null,
+  maxBytes: number = LIMITS.wireReplyBytes,
+): Promise<RpcOutcome> {
   const nothing: RpcOutcome = { kind: 'status', status: reply.status, retryAfterMs: reply.retryAfterMs };
   if (reply.contentType !== 'application/json') {
     if (reply.status !== 200) return nothing;
@@ -44,12 +57,12 @@ export async function readJsonReply(reply: HttpReply, id: RpcId | null): Promise
   }
   let bytes: Uint8Array;
   try {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of reply.body) chunks.push(chunk);
-    bytes = Buffer.concat(chunks);
+    const whole = new Gatherer(maxBytes);
+    for await (const chunk of reply.body) whole.add(chunk);
+    bytes = whole.take();
   } catch (error) {
     if (!(error instanceof HttpFault)) throw error;
-    return reply.status === 200 ? lost(error.message) : nothing;
+    return reply.status === 200 ? lostBy(error) : nothing;
   }
   const outcome = outcomeOf(readMessage(bytes), id, reply);
   if (reply.status === 200) return outcome;
@@ -60,20 +73,22 @@ export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: HttpRepl
   if (message.kind === 'result' && message.id === id) {
     return {
       kind: 'result',
-      value: message.value,
+      get value() {
+        return message.value;
+      },
       bytes: message.bytes,
       sessionId: reply.header('mcp-session-id'),
     };
   }
   if (message.kind === 'error' && (message.id === id || message.id === null)) {
-    const { code, data, bytes } = message;
+    const { code, bytes } = message;
     const { status, retryAfterMs } = reply;
     return {
       kind: 'error',
       status,
       code,
       message: message.message,
-      link: code === -32042 ? linkOf(data) : null,
+      link: code === -32042 ? linkOf(message.data) : null,
       bytes,
       isOurs: message.id !== null,
       retryAfterMs,
@@ -109,6 +124,12 @@ function linkOf(data: JsonValue): string | null {
   const first: JsonValue | undefined = Array.isArray(asked) ? (asked as readonly JsonValue[])[0] : undefined;
   const url = isObject(first) ? first['url'] : undefined;
   return typeof url === 'string' ? url : null;
+}
+
+/** A reply without end or measure breaks the contract: asking again brings the same. */
+export function lostBy(fault: HttpFault): RpcOutcome {
+  const isTooLarge = fault.reason === 'tooLarge';
+  return { kind: 'lost', detail: fault.message, isContractBreach: isTooLarge, isTooLarge };
 }
 
 export function lost(detail: string): RpcOutcome {

@@ -132,13 +132,16 @@ export async function readPages(
   const entries: JsonValue[] = [];
   const seen = new Set<string>();
   let cursor: string | null = null;
+  let maxReplyBytes: number = LIMITS.wireListBytes;
   for (let page = 0; page < maxPages; page += 1) {
     const params: JsonObject = cursor === null ? {} : { cursor };
-    const outcome = await channel.request(method, params, { timeoutMs: LIMITS.requestTimeoutMs });
+    const timeoutMs = LIMITS.requestTimeoutMs;
+    const outcome = await channel.request(method, params, { timeoutMs, maxReplyBytes });
     if (outcome.kind !== 'result') {
       const fault = wireFaultOf(outcome, method);
       throw isSessionLost(outcome) ? new WireFault('SessionLost', fault.message, fault) : fault;
     }
+    maxReplyBytes -= outcome.bytes.byteLength;
     const value: JsonValue = outcome.value;
     const entriesOfPage = isObject(value) ? value[member] : undefined;
     if (!isObject(value) || !Array.isArray(entriesOfPage))

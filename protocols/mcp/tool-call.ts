@@ -3,10 +3,11 @@
 
 import { clip } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
-import type { JsonObject, JsonValue } from '../../operation/json.js';
-import type { ReceivedResult, ToolCall } from '../adapter.js';
+import type { JsonObject } from '../../operation/json.js';
+import { type ReceivedResult, type Submission, type ToolCall, WireFault } from '../adapter.js';
 import type { Redact } from '../redact.js';
-import { isObject } from './json-rpc.js';
+import { sliceElements, type Span } from '../json-slice.js';
+import { membersOf, parseJson } from './json-rpc.js';
 import type { MessageVerdict, ServerMessage } from './channel.js';
 
 /** Name, arguments, and the submission key where the policy puts it; `_meta` as given otherwise. */
@@ -26,23 +27,52 @@ export function toolCallParams(call: ToolCall, meta: JsonObject): JsonObject {
 }
 
 /**
- * A tool's result, or null where the value has not its shape. The SDK's schema is not used: it takes `{}` for an
- * empty result and refuses content kinds of later revisions; here both matter the other way round.
+ * A tool's result, or null where the value has not its shape. Read off the bytes, so that a large result is never made
+ * into values. The SDK's schema is not used: it takes `{}` for an empty result and refuses content kinds of later
+ * revisions; here both matter the other way round.
  */
-export function toolResultOf(value: JsonValue, bytes: Uint8Array): ReceivedResult | null {
-  if (!isObject(value)) return null;
-  const content = value['content'];
-  if (!Array.isArray(content)) return null;
-  if (!content.every((block: JsonValue) => isObject(block) && typeof block['type'] === 'string')) return null;
-  const isError = value['isError'];
-  if (isError !== undefined && typeof isError !== 'boolean') return null;
+export function toolResultOf(bytes: Uint8Array): ReceivedResult | null {
+  const members = membersOf(bytes);
+  const content = members?.get('content');
+  if (!members || !content || !isContent(cut(bytes, content))) return null;
+  const isError = members.get('isError');
+  const isErrorText = isError ? Buffer.from(cut(bytes, isError)).toString('latin1', 0, 6) : 'false';
+  if (isErrorText !== 'true' && isErrorText !== 'false') return null;
+  const structured = members.get('structuredContent');
   return {
     bytes,
     mediaType: 'application/json',
     isProtocolError: false,
-    isToolError: isError === true,
-    structuredContent: value['structuredContent'],
+    isToolError: isErrorText === 'true',
+    get structuredContent() {
+      return structured && parseJson(cut(bytes, structured));
+    },
   };
+}
+
+function isContent(bytes: Uint8Array): boolean {
+  if (bytes[0] !== OPEN_ARRAY) return false;
+  for (const block of sliceElements(bytes, LIMITS.wireJsonDepth)) {
+    const blockBytes = cut(bytes, block);
+    const type = membersOf(blockBytes)?.get('type');
+    if (!type || blockBytes[type.start] !== QUOTE) return false;
+  }
+  return true;
+}
+
+const OPEN_ARRAY = 0x5b;
+const QUOTE = 0x22;
+
+function cut(bytes: Uint8Array, span: Span): Uint8Array {
+  return bytes.subarray(span.start, span.end);
+}
+
+/** @throws WireFault Ambiguous where the result is larger than what may be taken: the work was done, and is lost to us */
+export function answeredWith(result: ReceivedResult, call: ToolCall): Submission {
+  const sizeBytes = result.bytes.byteLength;
+  if (sizeBytes <= (call.maxResultBytes ?? LIMITS.storedResultBytes)) return { kind: 'answered', result };
+  const message = `tools/call: the result has ${sizeBytes} bytes`;
+  throw new WireFault('Ambiguous', message, { isTooLarge: true });
 }
 
 /** A protocol error object as the end of a call. */

@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../operation/json.js';
+import { LIMITS } from '../../operation/limits.js';
 import type { RemoteReference } from '../../operation/row.js';
 import {
   WireFault,
@@ -18,8 +19,9 @@ import {
   type ToolServer,
 } from '../adapter.js';
 import { submitFaultOf, violation } from '../mcp/faults.js';
+import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
-import { progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
+import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
 
 export class SynchronousAdapter implements ToolAdapter {
   readonly name = 'synchronous';
@@ -36,10 +38,11 @@ export class SynchronousAdapter implements ToolAdapter {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
+      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
-    if (outcome.kind !== 'result') throw submitFaultOf(outcome);
-    const result = toolResultOf(outcome.value, outcome.bytes);
-    if (result) return { kind: 'answered', result };
+    if (outcome.kind !== 'result') throw plainFaultOf(outcome);
+    const result = toolResultOf(outcome.bytes);
+    if (result) return answeredWith(result, call);
     throw new WireFault('Ambiguous', 'tools/call: the reply is not a tool result');
   }
 
@@ -78,6 +81,13 @@ export class SynchronousAdapter implements ToolAdapter {
   release(server: ToolServer, session: JsonObject): Promise<void> {
     return releaseSession(server, session);
   }
+}
+
+/** Only a result can be so large here (a task's create reply is none, and its task may still be found). */
+function plainFaultOf(outcome: Exclude<RpcOutcome, { kind: 'result' }>): WireFault {
+  const fault = submitFaultOf(outcome);
+  if (outcome.kind !== 'lost' || !outcome.isTooLarge) return fault;
+  return new WireFault(fault.kind, fault.message, { isTooLarge: true });
 }
 
 function noReference(): WireFault {

@@ -4,11 +4,13 @@
 import { Execution, type WorkOrder, type WorkResult } from './executions.js';
 import { isObject, type JsonObject, type JsonValue, sortedJson } from './json.js';
 import type { Arrival, Journal } from './journal.js';
-import { PlanRefused, readPlan, spell, wordAt, isInsteadOfHandling } from './plan.js';
+import { aboutTask } from './false-replies.js';
+import { PlanRefused, readPlan } from './plan.js';
 import type { Reply, RpcAnswer } from './replies.js';
 import type { Session, Sessions } from './sessions.js';
 import { Task, type Tasks } from './tasks.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from './tools.js';
+import { isInsteadOfHandling, OK, spell, type Word, wordAt } from './words.js';
 
 export interface CallDesk {
   readonly journal: Journal;
@@ -56,19 +58,30 @@ export class Calls {
       const order = this.readOrder(params);
       const nth = this.received.get(order.label) ?? 0;
       this.received.set(order.label, nth + 1);
+      session.noteCall(order.label, order.plan.words.lists);
       const word = wordAt(order.plan.words.create, nth);
       const played = { kind: 'faultPlayed', label: order.label, phase: 'create', word: spell(word) } as const;
       if (word.name !== 'ok') journal.write(played, arrival);
       if (isInsteadOfHandling(word)) return await reply.giveInstead(word);
       const started = this.startOnce(order, params, session, arrival);
-      await reply.give(await answerOf(started), word);
-      if (started.kind === 'task') this.loseSession(started.task, session);
+      await reply.give(this.named(await answerOf(started), started, session, word), word);
+      const isLost = order.plan.session === 'lose-after-create';
+      if (started.kind === 'task' && isLost) this.loseSession(started.task, session);
     } catch (error) {
       if (!(error instanceof CallRefused)) throw error;
       const { code, message, data } = error;
       journal.write({ kind: 'callRefused', label, code, reason: message }, arrival);
-      await reply.give({ error: { code, message, ...(data ? { data } : {}) } }, { name: 'ok', amount: null });
+      await reply.give({ error: { code, message, ...(data ? { data } : {}) } }, OK);
     }
+  }
+
+  /** The answer, under an id that is another's where the word says so. */
+  private named(answer: RpcAnswer, started: Started, session: Session, word: Word): RpcAnswer {
+    if (word.name !== 'reused-id' || started.kind !== 'task' || !('result' in answer)) return answer;
+    const other = this.desk.tasks.earlierThan(started.task);
+    if (!other) return answer;
+    other.sessions.add(session.sessionId);
+    return { result: aboutTask(answer.result, other.remoteTaskId) };
   }
 
   /** @throws CallRefused */
@@ -140,6 +153,8 @@ export class Calls {
     const task = new Task(order, session, typeof asked === 'number' ? asked : null, journal);
     tasks.add(task);
     journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId: task.remoteTaskId }, arrival);
+    const { sessionLossMs } = order.plan;
+    if (sessionLossMs !== null) setTimeout(() => this.loseSession(task, session), sessionLossMs);
     const execution = new Execution(order, journal, (question, signal) => task.ask(question, signal));
     task.execution = execution;
     void execution.done.then((result) => task.end(result));
@@ -147,8 +162,8 @@ export class Calls {
   }
 
   private loseSession(task: Task, session: Session): void {
-    const { session: when, sessionGone, taskAfterSession } = task.order.plan;
-    if (when !== 'lose-after-create' || session.goneAs !== null) return;
+    const { sessionGone, taskAfterSession } = task.order.plan;
+    if (session.goneAs !== null) return;
     task.sessions.delete(session.sessionId);
     task.isFoundEverywhere = taskAfterSession === 'found';
     this.desk.sessions.lose(session, sessionGone);

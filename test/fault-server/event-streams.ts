@@ -40,7 +40,11 @@ export class EventStream {
   }
 
   send(message: JsonObject): void {
-    const text = this.store(JSON.stringify(message));
+    this.sendText(JSON.stringify(message));
+  }
+
+  sendText(data: string): void {
+    const text = this.store(data);
     if (this.isConnected) this.response?.write(text);
   }
 

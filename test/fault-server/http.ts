@@ -5,13 +5,16 @@ import http from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { once } from 'node:events';
+import { takeAnswer } from './answers.js';
 import { Calls, type CallDesk } from './calls.js';
+import { REDIRECTED_PATH } from './hostile-bytes.js';
 import { isObject, type JsonObject, type JsonValue } from './json.js';
 import type { Arrival, Journal } from './journal.js';
-import { greeting, Methods, readAnswer } from './methods.js';
+import { greeting, Methods } from './methods.js';
 import { finish, Reply } from './replies.js';
 import { readStyle, type Session, Sessions } from './sessions.js';
 import { Tasks } from './tasks.js';
+import { OK } from './words.js';
 
 export interface FaultServerParts {
   readonly journal: Journal;
@@ -62,6 +65,11 @@ class Desk {
 
   async serve(request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival): Promise<void> {
     const message = readMessage((await buffer(request)).toString('utf8'));
+    if (request.url?.startsWith(REDIRECTED_PATH)) {
+      this.journal.write({ kind: 'redirectFollowed', method: request.method ?? '' }, arrival);
+      response.writeHead(404);
+      return finish(response, '');
+    }
     if (request.method === 'POST' && message?.['method'] === 'initialize') {
       return this.initialize(request, response, message, arrival);
     }
@@ -98,7 +106,7 @@ class Desk {
     const session = this.sessions.create(style);
     this.journal.write({ kind: 'sessionOpened' }, { ...arrival, session: session.sessionId });
     const reply = new Reply(response, session, message['id'] ?? null, true);
-    await reply.give(greeting(style), { name: 'ok', amount: null });
+    await reply.give(greeting(style), OK);
   }
 
   private async post(
@@ -115,8 +123,8 @@ class Desk {
       if (method === 'tools/call') return this.calls.call(params, session, reply, arrival);
       return this.methods.perform(method, { params, session, reply, arrival });
     }
-    // An answer is accepted whether or not anyone waits for it; so is a notification.
-    if (method === undefined) readAnswer(message, session, this.journal, arrival);
+    if (method === undefined)
+      return takeAnswer(message, session, { journal: this.journal, response, arrival });
     response.writeHead(202);
     return finish(response, '');
   }

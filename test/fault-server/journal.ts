@@ -64,6 +64,8 @@ export type JournalFact =
       readonly answer: JsonValue;
     }
   | { readonly kind: 'streamResumed'; readonly lastEventId: string; readonly isKnown: boolean }
+  /** Somebody went where the word `redirect` pointed. */
+  | { readonly kind: 'redirectFollowed'; readonly method: string }
   /** A word of a plan other than `ok` was played. */
   | {
       readonly kind: 'faultPlayed';

@@ -1,14 +1,15 @@
 // Owns the JSON-RPC methods other than `tools/call`: what they answer, and which word of the plan they play.
 // Must never run the body of a tool.
 
-import { isObject, type JsonObject } from './json.js';
+import type { JsonObject } from './json.js';
 import type { Arrival, Journal } from './journal.js';
-import { isInsteadOfHandling, type Phase, spell, type Word } from './plan.js';
+import type { Phase } from './plan.js';
 import type { Reply, RpcAnswer } from './replies.js';
 import { resultAnswer } from './calls.js';
 import type { Session, Style } from './sessions.js';
 import { RELATED_TASK, type Task, type Tasks } from './tasks.js';
 import { descriptors } from './tools.js';
+import { isInsteadOfHandling, OK, spell, type Word } from './words.js';
 
 const PROTOCOL_VERSION = '2025-11-25';
 
@@ -19,7 +20,6 @@ export interface MethodCall {
   readonly arrival: Arrival;
 }
 
-const OK: Word = { name: 'ok', amount: null };
 const METHOD_NOT_FOUND: RpcAnswer = { error: { code: -32601, message: 'there is no such method here' } };
 
 export function greeting(style: Style): RpcAnswer {
@@ -62,9 +62,13 @@ export class Methods {
   }
 
   private list({ session, reply, arrival }: MethodCall): Promise<void> {
-    const listed = this.tasks.listedIn(session);
+    const { label, word } = session.takeListWord();
+    const listed = isInsteadOfHandling(word) ? [] : this.tasks.listedIn(session);
     this.journal.write({ kind: 'tasksListed', tasks: listed.length }, arrival);
-    return reply.give({ result: { tasks: listed.map((task) => task.toWire()) } }, OK);
+    if (word.name !== 'ok') {
+      this.journal.write({ kind: 'faultPlayed', label, phase: 'lists', word: spell(word) }, arrival);
+    }
+    return reply.give({ result: { tasks: listed.map((task) => task.toWire()) } }, word);
   }
 
   private async get(call: MethodCall): Promise<void> {
@@ -72,7 +76,7 @@ export class Methods {
     if (!task) return;
     const word = this.playWord(task, 'polls', call.arrival);
     if (isInsteadOfHandling(word)) return call.reply.giveInstead(word);
-    await call.reply.give({ result: task.toWire() }, word);
+    await call.reply.give({ result: task.read() }, word);
   }
 
   /** Blocks until the task has ended; until then the stream carries its questions. */
@@ -110,8 +114,9 @@ export class Methods {
     const task = this.tasks.find(session, taskId);
     const remoteTaskId = typeof taskId === 'string' ? taskId : '';
     this.journal.write({ kind, label: task?.order.label ?? null, remoteTaskId }, arrival);
-    if (!task) await reply.give({ error: { code: -32602, message: 'there is no such task' } }, OK);
-    return task;
+    if (task && !task.takeLag()) return task;
+    await reply.give({ error: { code: -32602, message: 'there is no such task' } }, OK);
+    return null;
   }
 
   private playWord(task: Task, phase: Phase, arrival: Arrival): Word {
@@ -128,7 +133,7 @@ const REFUSAL: RpcAnswer = { error: { code: -32602, message: 'the task cannot be
 
 async function decideCancel(task: Task): Promise<RpcAnswer> {
   const { cancel } = task.order.plan;
-  if (task.isTerminal || cancel.name === 'refuse') return REFUSAL;
+  if (task.isTerminal || task.isSaidCancelled || cancel.name === 'refuse') return REFUSAL;
   switch (cancel.name) {
     case 'honour':
       task.execution?.abort();
@@ -136,6 +141,10 @@ async function decideCancel(task: Task): Promise<RpcAnswer> {
       return { result: task.toWire() };
     case 'delay':
       setTimeout(() => task.execution?.abort(), cancel.amount ?? 0);
+      return { result: task.toWire() };
+    case 'flip':
+      task.isSaidCancelled = true;
+      setTimeout(() => task.execution?.hurry(), cancel.amount ?? 0);
       return { result: task.toWire() };
     case 'complete-first':
       task.execution?.hurry();
@@ -145,14 +154,4 @@ async function decideCancel(task: Task): Promise<RpcAnswer> {
       // `ignore` and `complete-after`: acknowledged with the task as it stands, which is not cancelled.
       return { result: task.toWire() };
   }
-}
-
-export function readAnswer(message: JsonObject, session: Session, journal: Journal, arrival: Arrival): void {
-  const { id } = message;
-  const known = typeof id === 'number' ? session.questions.get(id) : undefined;
-  const answer = isObject(message['result']) ? message['result'] : (message['error'] ?? null);
-  const { label = null, question = null } = known ?? {};
-  journal.write({ kind: 'answerReceived', label, question, answer }, arrival);
-  if (typeof id === 'number') session.questions.delete(id);
-  known?.onAnswer(answer);
 }

@@ -1,41 +1,12 @@
-// Owns the plan of one call: what its server does wrong, and when. A plan is data: written in the call's arguments now,
-// drawn from a seed later. Must never take a word it does not know for one that it does.
+// Owns the plan of one call: what its server does wrong, and when. A plan is data: written in the call's arguments, or
+// drawn from a seed (draw-plan.ts). Must never take a field or a word it does not know for one that it does.
 
+import { drawPlan } from './draw-plan.js';
 import { isObject, type JsonObject, type JsonValue } from './json.js';
+import { readCancelWord, readReplyWord, type Word } from './words.js';
 
-/** What may happen to the reply of one request; the same words for every kind of request. */
-export const WORDS = {
-  ok: 'answers',
-  // The request is handled, its reply suffers.
-  lose: 'handles it, then closes the socket without a byte',
-  cut: 'handles it, sends the first half of the reply, closes the socket; the rest is never to be had',
-  'cut-resumable': 'as cut, but where the stream has event ids the rest can be had with Last-Event-ID',
-  empty: 'handles it, answers 200 without a body',
-  'empty-object': 'handles it, answers 200 with the body {}',
-  'empty-result': 'handles it, answers a JSON-RPC result {}',
-  'delay:ms': 'handles it, answers so much later',
-  // The request is not handled.
-  reset: 'resets the connection',
-  '503': 'answers 503',
-  '503:s': 'answers 503 with Retry-After',
-  'error:code': 'answers that JSON-RPC error',
-  // For ever.
-  lost: 'handles it, closes the socket without a byte, this time and every later one',
-  gone: 'answers -32602, this time and every later one',
-} as const;
-
-const PLAIN_WORDS = Object.keys(WORDS).filter((word) => !word.includes(':'));
-/** Bounded repeats: a requester's guard against hostile patterns must let it pass. */
-export const WORD_PATTERN = `^(${PLAIN_WORDS.join('|')}|delay:[0-9]{1,6}|503:[0-9]{1,4}|error:-[0-9]{5})$`;
-export const CANCEL_PATTERN = '^(honour|refuse|ignore|delay:[0-9]{1,6}|complete-first|complete-after)$';
-
-export interface Word {
-  readonly name: string;
-  /** ms, seconds or a code; null where the word takes none. */
-  readonly amount: number | null;
-}
-
-export const PHASES = ['create', 'polls', 'result', 'cancelReply'] as const;
+/** The kinds of requests about one call, each with its own list of words. */
+export const PHASES = ['create', 'polls', 'result', 'cancelReply', 'lists', 'answers'] as const;
 export type Phase = (typeof PHASES)[number];
 
 export const CHOICES = {
@@ -48,21 +19,47 @@ export const CHOICES = {
   outcome: ['completed', 'isError', 'protocolError'],
 } as const;
 
-export interface Plan {
+export const FLAGS = {
+  deduplicate: 'a second call with a known key (argument or `_meta`) gets the task or result of the first',
+  foreignQuestion: 'before each question of this task the stream carries one of a task that is not this one',
+} as const;
+
+/** Numbers of a plan: least and most. */
+export const NUMBERS = {
+  /** How many questions are asked, one after the other, half-way through the work. */
+  questions: [0, 2],
+  /** The lifetime; past it the task is unknown. Absent: what the client asked for. */
+  ttlMs: [0, Number.MAX_SAFE_INTEGER],
+  pollIntervalMs: [-1, Number.MAX_SAFE_INTEGER],
+  /** So many reads right after the creation do not know the task yet (get, result, cancel: -32602; not listed). */
+  lagReads: [0, 1_000],
+  /** So many status reads after the first that told the end say `working` again. */
+  staleReads: [0, 1_000],
+  /** An answer that was taken moves nothing for so many status reads, which say input_required; -1: for ever. */
+  heldAnswerReads: [-1, 1_000],
+  /** So often an answered question is sent again, under its own JSON-RPC id. */
+  questionReplays: [0, 10],
+  /** The session is lost so long after the creation. */
+  sessionLossMs: [0, 600_000],
+} as const;
+type NumberField = keyof typeof NUMBERS;
+
+export interface Plan extends Readonly<Record<Exclude<NumberField, 'ttlMs' | 'sessionLossMs'>, number>> {
   /** The n-th word is for the n-th request of that kind; after the last one all goes well (`lost` and `gone` stay). */
   readonly words: Readonly<Record<Phase, readonly Word[]>>;
   readonly session: (typeof CHOICES.session)[number];
   readonly sessionGone: (typeof CHOICES.sessionGone)[number];
   readonly taskAfterSession: (typeof CHOICES.taskAfterSession)[number];
   readonly outcome: (typeof CHOICES.outcome)[number];
-  /** How many questions are asked, one after the other, half-way through the work. */
-  readonly questions: number;
   readonly cancel: Word;
-  /** A second call with a known key (argument or `_meta`) gets the first one's task or result. */
   readonly deduplicate: boolean;
-  /** null: what the client asked for. */
+  readonly foreignQuestion: boolean;
   readonly ttlMs: number | null;
-  readonly pollIntervalMs: number;
+  readonly sessionLossMs: number | null;
+  /** The hint of the n-th read, the last one stays; null = the member is absent. Empty: `pollIntervalMs` holds. */
+  readonly pollIntervals: readonly (number | null)[];
+  /** What status reads say while the work runs, in place of `working`. */
+  readonly workingStatus: string;
 }
 
 export class PlanRefused extends Error {
@@ -72,17 +69,18 @@ export class PlanRefused extends Error {
 const FIELDS: readonly string[] = [
   ...PHASES,
   ...Object.keys(CHOICES),
-  'questions',
+  ...Object.keys(FLAGS),
+  ...Object.keys(NUMBERS),
   'cancel',
-  'deduplicate',
-  'ttlMs',
-  'pollIntervalMs',
+  'pollIntervals',
+  'workingStatus',
 ];
 
-/** @throws PlanRefused */
+/** `{ seed }` alone stands for the plan that is drawn from it. @throws PlanRefused */
 export function readPlan(value: JsonValue | undefined): Plan {
   const json = value ?? {};
   if (!isObject(json)) throw new PlanRefused('the plan is no object');
+  if (json['seed'] !== undefined) return readPlan(planOfSeed(json));
   const stranger = Object.keys(json).find((field) => !FIELDS.includes(field));
   if (stranger !== undefined) throw new PlanRefused(`the plan has no field "${stranger}"`);
   return {
@@ -91,38 +89,36 @@ export function readPlan(value: JsonValue | undefined): Plan {
       polls: readWords(json, 'polls'),
       result: readWords(json, 'result'),
       cancelReply: readWords(json, 'cancelReply'),
+      lists: readWords(json, 'lists'),
+      answers: readWords(json, 'answers'),
     },
     session: readChoice(json, 'session'),
     sessionGone: readChoice(json, 'sessionGone'),
     taskAfterSession: readChoice(json, 'taskAfterSession'),
     outcome: readChoice(json, 'outcome'),
-    questions: readNumber(json, 'questions', 0, 2) ?? 0,
-    cancel: readWord(json['cancel'] ?? 'honour', CANCEL_PATTERN, 'cancel'),
+    cancel: known(readCancelWord(json['cancel'] ?? 'honour'), 'cancel', json['cancel']),
     deduplicate: readFlag(json, 'deduplicate'),
-    ttlMs: readNumber(json, 'ttlMs', 0, Number.MAX_SAFE_INTEGER),
-    pollIntervalMs: readNumber(json, 'pollIntervalMs', -1, Number.MAX_SAFE_INTEGER) ?? 1_000,
+    foreignQuestion: readFlag(json, 'foreignQuestion'),
+    questions: readNumber(json, 'questions') ?? 0,
+    ttlMs: readNumber(json, 'ttlMs'),
+    pollIntervalMs: readNumber(json, 'pollIntervalMs') ?? 1_000,
+    lagReads: readNumber(json, 'lagReads') ?? 0,
+    staleReads: readNumber(json, 'staleReads') ?? 0,
+    heldAnswerReads: readNumber(json, 'heldAnswerReads') ?? 0,
+    questionReplays: readNumber(json, 'questionReplays') ?? 0,
+    sessionLossMs: readNumber(json, 'sessionLossMs'),
+    pollIntervals: readHints(json),
+    workingStatus: readText(json, 'workingStatus', 'working'),
   };
 }
 
-const OK: Word = { name: 'ok', amount: null };
-
-/** The word for the n-th request, counted from 0. */
-export function wordAt(words: readonly Word[], n: number): Word {
-  const last = words.at(-1);
-  return words[n] ?? (last && isForEver(last) ? last : OK);
-}
-
-/** The request is not handled at all. */
-export function isInsteadOfHandling(word: Word): boolean {
-  return ['reset', '503', 'error', 'gone'].includes(word.name);
-}
-
-export function spell(word: Word): string {
-  return word.amount === null ? word.name : `${word.name}:${word.amount}`;
-}
-
-function isForEver(word: Word): boolean {
-  return word.name === 'lost' || word.name === 'gone';
+function planOfSeed(json: JsonObject): JsonObject {
+  const { seed, ...others } = json;
+  if (typeof seed !== 'number' || !Number.isSafeInteger(seed) || seed < 0)
+    throw new PlanRefused('"seed" is no whole number from 0');
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw new PlanRefused(`a plan with a seed has no "${other}"`);
+  return drawPlan(seed).plan;
 }
 
 function readWords(json: JsonObject, phase: Phase): readonly Word[] {
@@ -131,15 +127,12 @@ function readWords(json: JsonObject, phase: Phase): readonly Word[] {
   const list: readonly JsonValue[] = Array.isArray(given)
     ? (given as readonly JsonValue[])
     : [given as JsonValue];
-  return list.map((word) => readWord(word, WORD_PATTERN, phase));
+  return list.map((word) => known(readReplyWord(word), phase, word));
 }
 
-function readWord(given: JsonValue, pattern: string, field: string): Word {
-  if (typeof given !== 'string' || !new RegExp(pattern).test(given)) {
-    throw new PlanRefused(`"${field}" knows no word ${JSON.stringify(given)}`);
-  }
-  const [name = given, amount] = given.split(':');
-  return { name, amount: amount === undefined ? null : Number(amount) };
+function known<T>(word: T | null, field: string, given: JsonValue | undefined): T {
+  if (word === null) throw new PlanRefused(`"${field}" knows no word ${JSON.stringify(given)}`);
+  return word;
 }
 
 function readChoice<Field extends keyof typeof CHOICES>(
@@ -154,15 +147,29 @@ function readChoice<Field extends keyof typeof CHOICES>(
   return given as (typeof CHOICES)[Field][number];
 }
 
-function readNumber(json: JsonObject, field: string, least: number, most: number): number | null {
+function readNumber(json: JsonObject, field: NumberField): number | null {
   const given = json[field];
+  const [least, most] = NUMBERS[field];
   if (given === undefined) return null;
   if (typeof given === 'number' && given >= least && given <= most) return given;
   throw new PlanRefused(`"${field}" is not a number from ${least} to ${most}`);
 }
 
-function readFlag(json: JsonObject, field: string): boolean {
+function readFlag(json: JsonObject, field: keyof typeof FLAGS): boolean {
   const given = json[field] ?? false;
   if (typeof given !== 'boolean') throw new PlanRefused(`"${field}" is neither true nor false`);
+  return given;
+}
+
+function readHints(json: JsonObject): readonly (number | null)[] {
+  const given = json['pollIntervals'] ?? [];
+  const isHint = (hint: JsonValue): hint is number | null => hint === null || typeof hint === 'number';
+  if (Array.isArray(given) && (given as readonly JsonValue[]).every(isHint)) return given as number[];
+  throw new PlanRefused('"pollIntervals" is no list of numbers and nulls');
+}
+
+function readText(json: JsonObject, field: string, otherwise: string): string {
+  const given = json[field] ?? otherwise;
+  if (typeof given !== 'string' || given === '') throw new PlanRefused(`"${field}" is no text`);
   return given;
 }

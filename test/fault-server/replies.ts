@@ -1,13 +1,16 @@
 // Owns the bytes of one reply, and what a plan's word does to them.
 // Must never decide what the reply says.
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventStream } from './event-streams.js';
+import { aboutTask, falsified } from './false-replies.js';
+import { deepText, sendNoReply, sendWithoutEnd } from './hostile-bytes.js';
 import type { JsonObject, JsonValue } from './json.js';
-import { isInsteadOfHandling, type Word } from './plan.js';
 import type { Session } from './sessions.js';
+import { isInsteadOfHandling, type Word } from './words.js';
 
 export type RpcAnswer = { readonly result: JsonObject } | { readonly error: JsonObject };
 
@@ -46,8 +49,8 @@ export class Reply {
 
   /** Answers as the word says; resolves when the bytes are with the system, or the socket is gone. */
   async give(answer: RpcAnswer, word: Word): Promise<void> {
-    const message = { jsonrpc: '2.0', id: this.jsonRpcId, ...answer };
     if (isInsteadOfHandling(word)) return this.giveInstead(word);
+    const message = { jsonrpc: '2.0', id: this.jsonRpcId, ...falsified(answer, word.name) };
     switch (word.name) {
       case 'lose':
       case 'lost':
@@ -57,15 +60,46 @@ export class Reply {
       case 'cut':
       case 'cut-resumable':
         return this.sendHalf(message, word.name === 'cut-resumable');
+      case 'delay':
+        await sleep(word.amount ?? 0);
+        return this.send(message);
+      case 'hang':
+        return closing(this.response);
+      case 'duplicate':
+        return this.send(message, message);
+      case 'reorder':
+        return this.sendAfterOthers(message, answer);
+      case 'wrong-id':
+        return this.send({ ...message, id: randomUUID() });
+      default:
+        return this.giveOdd(message, word);
+    }
+  }
+
+  /** Words that leave nothing of the answer, or too much. */
+  private async giveOdd(message: JsonObject, word: Word): Promise<void> {
+    switch (word.name) {
       case 'empty':
         return this.sendText('');
       case 'empty-object':
         return this.sendText('{}');
       case 'empty-result':
         return this.send({ jsonrpc: '2.0', id: this.jsonRpcId, result: {} });
-      case 'delay':
-        await sleep(word.amount ?? 0);
-        return this.send(message);
+      case 'wrong-json':
+        return this.sendRaw(JSON.stringify(message).replace('":', '"'));
+      case 'deep-json':
+        return this.sendRaw(deepText(this.jsonRpcId));
+      case 'huge':
+        return this.send(padded(message, (word.amount ?? 0) * 1_000_000));
+      case 'endless':
+      case 'flood':
+      case 'drip':
+        return this.sendForEver(word.name);
+      case 'html':
+      case 'redirect':
+      case 'bomb':
+        if (this.response.headersSent) return this.stream?.forget();
+        return sendNoReply(this.response, word.name);
       default:
         return this.send(message);
     }
@@ -78,11 +112,7 @@ export class Reply {
       const error = { code, message: `planned: ${word.name}` };
       return this.send({ jsonrpc: '2.0', id: this.jsonRpcId, error });
     }
-    if (word.name === '503' && !this.response.headersSent) {
-      const retryAfter = word.amount === null ? {} : { 'retry-after': String(word.amount) };
-      this.response.writeHead(503, { 'content-type': 'text/plain', ...retryAfter });
-      return finish(this.response, 'try later');
-    }
+    if (/^[0-9]+$/.test(word.name) && !this.response.headersSent) return sendStatus(this.response, word);
     this.stream?.forget();
     this.response.socket?.resetAndDestroy();
   }
@@ -91,15 +121,37 @@ export class Reply {
     return this.isOpening ? { 'mcp-session-id': this.session.sessionId } : {};
   }
 
-  private async send(message: JsonObject): Promise<void> {
+  private send(...messages: readonly JsonObject[]): Promise<void> {
+    return this.sendRaw(...messages.map((message) => JSON.stringify(message)));
+  }
+
+  /** As JSON a reply is one text: the last one. */
+  private async sendRaw(...texts: readonly string[]): Promise<void> {
     if (this.stream === null && this.session.style.replies === 'json') {
-      return this.sendText(JSON.stringify(message));
+      return this.sendText(texts.at(-1) ?? '');
     }
     const stream = this.openStream();
     const closed = closing(this.response);
-    stream.send(message);
+    for (const text of texts) stream.sendText(text);
     stream.finish();
     await closed;
+  }
+
+  private sendAfterOthers(message: JsonObject, answer: RpcAnswer): Promise<void> {
+    const params = { level: 'info', data: 'a word in between' };
+    const said = { jsonrpc: '2.0', method: 'notifications/message', params };
+    if (!('result' in answer)) return this.send(said, message);
+    const result = aboutTask(answer.result, randomUUID(), 'completed');
+    return this.send(said, { jsonrpc: '2.0', id: randomUUID(), result }, message);
+  }
+
+  private sendForEver(word: string): Promise<void> {
+    if (this.stream === null && this.session.style.replies === 'json') {
+      this.response.writeHead(200, { 'content-type': 'application/json', ...this.headers });
+      return sendWithoutEnd(this.response, word, false);
+    }
+    this.openStream();
+    return sendWithoutEnd(this.response, word, true);
   }
 
   private async sendHalf(message: JsonObject, isResumable: boolean): Promise<void> {
@@ -124,6 +176,20 @@ export class Reply {
   }
 }
 
+/** The result with so many bytes more in it. */
+function padded(message: JsonObject, bytes: number): JsonObject {
+  const result = message['result'];
+  if (typeof result !== 'object' || result === null) return message;
+  return { ...message, result: { ...(result as JsonObject), padding: 'x'.repeat(bytes) } };
+}
+
+/** A bare status; the word's number is its Retry-After. */
+export function sendStatus(response: ServerResponse, word: Word): Promise<void> {
+  const retryAfter = word.amount === null ? {} : { 'retry-after': String(word.amount) };
+  response.writeHead(Number(word.name), { 'content-type': 'text/plain', ...retryAfter });
+  return finish(response, 'try later');
+}
+
 /** Ends the response; resolves also where its client is gone. */
 export async function finish(response: ServerResponse, text: string): Promise<void> {
   const closed = closing(response);
@@ -131,7 +197,7 @@ export async function finish(response: ServerResponse, text: string): Promise<vo
   await closed;
 }
 
-async function closing(response: ServerResponse): Promise<void> {
+export async function closing(response: ServerResponse): Promise<void> {
   if (response.destroyed || response.writableFinished) return;
   const stop = new AbortController();
   const signal = stop.signal;

@@ -4,6 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { EventStream } from './event-streams.js';
 import type { JsonValue } from './json.js';
+import type { Task } from './tasks.js';
+import { OK, type Word, wordAt } from './words.js';
 
 /** How the server speaks in a session; chosen by the query of the URL that it was opened at. */
 export interface Style {
@@ -35,10 +37,27 @@ export function readStyle(query: URLSearchParams): Style | null {
 /** The answer to a JSON-RPC id that the server gave out in this session. */
 export type AnswerListener = (answer: JsonValue) => void;
 
+/** A question that was handed out in this session; one answer counts. */
+interface AskedQuestion {
+  readonly label: string;
+  readonly question: number;
+  readonly task: Task;
+  isAnswered: boolean;
+  readonly onAnswer: AnswerListener;
+}
+
+/** The call of a session, for what its lists suffer. */
+interface SessionCall {
+  readonly label: string;
+  readonly lists: readonly Word[];
+  listed: number;
+}
+
 export class Session {
   readonly sessionId = randomUUID();
   readonly style: Style;
-  readonly questions = new Map<number, { label: string; question: number; onAnswer: AnswerListener }>();
+  readonly questions = new Map<number, AskedQuestion>();
+  private call: SessionCall | null = null;
   /** Set once the session is lost: how every further request in it is answered. */
   goneAs: '404' | '400' | null = null;
   private readonly streams = new Map<string, EventStream>();
@@ -47,6 +66,17 @@ export class Session {
 
   constructor(style: Style) {
     this.style = style;
+  }
+
+  noteCall(label: string, lists: readonly Word[]): void {
+    if (this.call?.label !== label) this.call = { label, lists, listed: 0 };
+  }
+
+  /** The word for a list after a call of this session; before one there is nothing that could be planned. */
+  takeListWord(): { readonly label: string; readonly word: Word } {
+    if (!this.call) return { label: '', word: OK };
+    const { label, lists } = this.call;
+    return { label, word: wordAt(lists, this.call.listed++) };
   }
 
   openStream(): EventStream {

@@ -11,7 +11,7 @@ import type { JsonObject } from './json.js';
 import { type JournalEntry, readJournal } from './journal.js';
 import type { FaultServerOptions } from './main.js';
 
-export type EntryOf<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>;
+export type EntryOf<Kind extends JournalEntry['kind']> = JournalEntry & { readonly kind: Kind };
 
 export interface FaultServer {
   /** Its MCP endpoint; a query chooses how it speaks (`?replies=json&eventIds=no&list=no&cancel=no`). */

@@ -2,7 +2,8 @@
 // Must never publish a word that the plan does not know, or withhold one: both are made from the same tables.
 
 import type { JsonObject } from './json.js';
-import { CANCEL_PATTERN, CHOICES, PHASES, WORD_PATTERN, WORDS } from './plan.js';
+import { CHOICES, FLAGS, NUMBERS, PHASES } from './plan.js';
+import { CANCEL_PATTERN, CANCEL_WORDS, COUNTED_PATTERN, PLAIN_WORDS, WORDS } from './words.js';
 
 export type TaskSupport = 'forbidden' | 'optional' | 'required';
 
@@ -16,30 +17,39 @@ export const TOOLS: Readonly<Record<string, TaskSupport>> = {
 export const KEY_ARGUMENT = 'idempotencyKey';
 export const KEY_META = 'faultserver.test/idempotencyKey';
 
-const WORD_LIST = {
-  description: Object.entries(WORDS)
+const meanings = (words: Readonly<Record<string, string>>): string =>
+  Object.entries(words)
     .map(([word, meaning]) => `${word}: ${meaning}`)
-    .join('; '),
-  anyOf: [
-    { type: 'string', pattern: WORD_PATTERN },
-    { type: 'array', items: { type: 'string', pattern: WORD_PATTERN } },
-  ],
-};
+    .join('; ');
+
+const WORD = [
+  { type: 'string', enum: [...PLAIN_WORDS] },
+  { type: 'string', pattern: COUNTED_PATTERN },
+];
+const WORD_LIST = { anyOf: [...WORD, { type: 'array', items: { anyOf: WORD } }] };
 
 const PLAN_SCHEMA: JsonObject = {
   type: 'object',
-  description: 'What goes wrong with this call. Nothing does where it is absent.',
+  description: `What goes wrong with this call. Nothing does where it is absent. ${meanings(WORDS)}`,
   additionalProperties: false,
   properties: {
     ...Object.fromEntries(PHASES.map((phase) => [phase, WORD_LIST])),
     ...Object.fromEntries(
       Object.entries(CHOICES).map(([field, choices]) => [field, { type: 'string', enum: [...choices] }]),
     ),
-    questions: { type: 'integer', minimum: 0, maximum: 2 },
-    cancel: { type: 'string', pattern: CANCEL_PATTERN },
-    deduplicate: { type: 'boolean' },
-    ttlMs: { type: 'number', minimum: 0 },
-    pollIntervalMs: { type: 'number', minimum: -1 },
+    ...Object.fromEntries(
+      Object.entries(FLAGS).map(([field, description]) => [field, { type: 'boolean', description }]),
+    ),
+    ...Object.fromEntries(
+      Object.entries(NUMBERS).map(([field, [minimum, maximum]]) => [
+        field,
+        { type: 'number', minimum, maximum },
+      ]),
+    ),
+    cancel: { type: 'string', pattern: CANCEL_PATTERN, description: meanings(CANCEL_WORDS) },
+    pollIntervals: { type: 'array', items: { type: ['number', 'null'] } },
+    workingStatus: { type: 'string', minLength: 1 },
+    seed: { type: 'integer', minimum: 0, description: 'stands alone: the whole plan is drawn from it' },
   },
 };
 

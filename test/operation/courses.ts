@@ -46,9 +46,14 @@ export const EVERYTHING: readonly string[] = [
   'superseded',
   'open',
   ...['completed', 'failed', 'cancelled', 'rejected', 'unresolved'].map((outcome) => `outcome ${outcome}`),
-  ...['ambiguous-submission', 'look-up-deadline', 'handle-lost', 'expired', 'result-lost'].map(
-    (why) => `hold ${why}`,
-  ),
+  ...[
+    'ambiguous-submission',
+    'look-up-deadline',
+    'handle-lost',
+    'expired',
+    'result-lost',
+    'result-too-large',
+  ].map((why) => `hold ${why}`),
   ...['cancel-never-settled', 'wait-budget', 'protocol-violation', 'acceptance-refused'].map(
     (why) => `hold ${why}`,
   ),
@@ -65,7 +70,7 @@ export const EVERYTHING: readonly string[] = [
   ...['confirmed', 'acknowledged', 'refused', 'unsupported', 'lost', 'neverSent'].map(
     (r) => `cancelSent ${r}`,
   ),
-  ...['stored', 'notYet', 'lost'].map((finding) => `resultFetched ${finding}`),
+  ...['stored', 'notYet', 'lost', 'tooLarge'].map((finding) => `resultFetched ${finding}`),
   ...['accepted', 'refused'].map((finding) => `accepted ${finding}`),
 ];
 

@@ -275,6 +275,34 @@ describe('budgets', () => {
     expect(reasonAfter(opened(cancelled), time(AT + HOUR_MS))).toBeNull();
   });
 
+  it('hold a result that is too large at once, whichever step met it, and never look again', () => {
+    const row = ROWS.TERMINAL_OBSERVED;
+    const hold = { reason: 'result-too-large', evidence: 'more than 7 bytes', nextRecheckAt: null };
+    const fetched = fold(recordIn('TERMINAL_OBSERVED'), sampleFact('resultFetched, too large', row));
+    expect([fetched.state, fetched.hold]).toMatchObject(['UNRESOLVED', hold]);
+    const tooLarge = { tooLarge: 'more than 7 bytes' };
+    const seen = fold(recordIn('WORKING'), { ...observed(row, 'terminal'), ...tooLarge } as Fact);
+    expect([seen.state, seen.hold]).toMatchObject(['UNRESOLVED', hold]);
+    // The result is there after all, or the end is accepted: nothing is held.
+    const stored = { ...observed(ROWS.FETCHING_RESULT, 'terminal'), ...tooLarge } as Fact;
+    expect(fold(recordIn('WORKING'), stored).hold).toBeNull();
+    const nothing = { ...sampleFact('resultFetched, too large', row), evidence: null } as Fact;
+    expect(fold(recordIn('TERMINAL_OBSERVED'), nothing).hold?.evidence).toBe('');
+  });
+
+  it('hold a submission whose reply was too large, unless its work is found', () => {
+    const row = sampleRow({ legs: [sampleLeg('ambiguous')], submissionPolicy: 'repeatable' });
+    const fact: Fact = { kind: 'submitted', at: AT, row, tooLarge: 'more than 7 bytes' };
+    expect(fold(recordIn('SUBMITTING'), fact)).toMatchObject({
+      state: 'UNRESOLVED',
+      hold: { reason: 'result-too-large', evidence: 'more than 7 bytes', nextRecheckAt: null },
+    });
+    const found: Fact = { ...fact, row: { ...ROWS.WORKING, legs: row.legs } };
+    expect(fold(recordIn('SUBMITTING'), found)).toMatchObject({ state: 'WORKING', hold: null });
+    const ended: Fact = { ...fact, row: { ...row, terminalObservation: terminal('completed') } };
+    expect(fold(recordIn('SUBMITTING'), ended).hold).toBeNull();
+  });
+
   it('fetch at least once, and never past the expiry', () => {
     const row = ROWS.TERMINAL_OBSERVED;
     const expiring = { ...recordIn('WORKING'), expiresAt: AT + MINUTE_MS };

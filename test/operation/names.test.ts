@@ -149,7 +149,11 @@ describe('limits', () => {
       schemaRefs: 12,
       inlineResultBytes: 65_536,
       storedResultBytes: 67_108_864,
-      wireReplyBytes: 67_108_864,
+      storedResultCeilingBytes: 268_435_456,
+      checkedResultBytes: 1_048_576,
+      wireReplyBytes: 1_048_576,
+      wireListBytes: 4_194_304,
+      wireSlackBytes: 1_048_576,
       wireJsonDepth: 512,
       evidenceChars: 400,
       messageIdChars: 200,
@@ -180,6 +184,8 @@ describe('limits', () => {
       answerRetryCeilingMs: 30_000,
       submitRetryMs: 2_000,
       missedGapMs: 3_000,
+      silentAskGapMs: 2_000,
+      silentAskCeilingMs: 60_000,
       attachGapMs: 2_000,
       ledgerGapMs: 30_000,
       recheckGapMs: 600_000,
@@ -197,6 +203,7 @@ describe('limits', () => {
       acceptRefusals: 3,
       takeovers: 3,
       violationReads: 3,
+      silentAsks: 4,
     });
   });
 });

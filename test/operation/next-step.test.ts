@@ -384,9 +384,14 @@ describe('while held', () => {
     const refused = fold(recordIn('FETCHING_RESULT'), refusal, refusal, refusal);
     const dated = { ...recordIn('WORKING'), expiresAt: AT };
     const expired = fold(dated, observed(ROWS.WORKING, 'notFound'));
-    const reasons = [lost, refused, expired].map((record) => record.hold?.reason);
-    expect(reasons).toEqual(['result-lost', 'acceptance-refused', 'expired']);
-    for (const record of [lost, refused, expired]) {
+    const tooLarge = fold(
+      recordIn('TERMINAL_OBSERVED'),
+      sampleFact('resultFetched, too large', ROWS.TERMINAL_OBSERVED),
+    );
+    const held = [lost, refused, expired, tooLarge];
+    const reasons = held.map((record) => record.hold?.reason);
+    expect(reasons).toEqual(['result-lost', 'acceptance-refused', 'expired', 'result-too-large']);
+    for (const record of held) {
       expect(stepOf(record, AT + 24 * HOUR_MS)).toEqual({ kind: 'awaitOperator', untilAt: null });
     }
   });

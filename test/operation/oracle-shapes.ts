@@ -52,7 +52,13 @@ export interface OracleReply {
 export type OracleVerdict = { readonly kind: string; readonly whenAt?: number; readonly reason?: string };
 
 export type OracleFact =
-  | { readonly kind: 'opened' | 'submitted' | 'lookedUp'; readonly at: number; readonly row: OracleRow }
+  | { readonly kind: 'opened' | 'lookedUp'; readonly at: number; readonly row: OracleRow }
+  | {
+      readonly kind: 'submitted';
+      readonly at: number;
+      readonly row: OracleRow;
+      readonly tooLarge?: string;
+    }
   | {
       readonly kind: 'observed';
       readonly at: number;
@@ -61,6 +67,7 @@ export type OracleFact =
       /** Null when no look of the step was answered. */
       readonly remoteStatus: string | null;
       readonly expiresAt: number | null;
+      readonly tooLarge?: string;
     }
   | {
       readonly kind: 'answered';

@@ -93,6 +93,7 @@ export class Judge {
   /** Holds that the outcome of a step brings at once. */
   #stepHold(fact: OracleFact, row: OracleRow | null): string | null {
     if (this.#acceptRefusals(fact) >= 3) return 'acceptance-refused';
+    if (this.#isRefusedForSize(fact, row)) return 'result-too-large';
     if (fact.kind === 'resultFetched') return fact.finding === 'lost' && !row?.result ? 'result-lost' : null;
     if (fact.kind !== 'observed' || row?.terminalObservation) return null;
     const looks = [...this.#looks(), fact];
@@ -107,6 +108,15 @@ export class Judge {
     if (isLost)
       return streak('notFound') + streak('sessionLost') >= 3 && this.#sessionRenewed() ? 'handle-lost' : null;
     return fact.finding === 'violation' && streak('violation') >= 3 ? 'protocol-violation' : null;
+  }
+
+  /** Promise 3 and case E1: a result that may not be taken is refused once, its cause named, and never asked for again. */
+  #isRefusedForSize(fact: OracleFact, row: OracleRow | null): boolean {
+    if (!row || row.result) return false;
+    if (fact.kind === 'resultFetched') return fact.finding === 'tooLarge';
+    if (fact.kind === 'observed') return fact.tooLarge !== undefined;
+    const isFound = Boolean(row.remoteReference || row.terminalObservation);
+    return fact.kind === 'submitted' && fact.tooLarge !== undefined && !isFound;
   }
 
   /** Holds that a passed deadline brings, whatever the fact. */

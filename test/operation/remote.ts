@@ -113,7 +113,7 @@ export class Remote {
   }
 
   fetchReply(): FetchFinding {
-    return this.#random.pick(['stored', 'stored', 'notYet', 'notYet', 'lost']);
+    return this.#random.pick(['stored', 'stored', 'notYet', 'notYet', 'lost', 'tooLarge']);
   }
 
   /** The server is well again: it forgets nothing more and its work ends. */

@@ -160,6 +160,13 @@ export function sampleFact(name: string, row: RowSnapshot): Fact {
       evidence: null,
     },
     'resultFetched, not yet': { kind: 'resultFetched', at, row, finding: 'notYet', evidence: null },
+    'resultFetched, too large': {
+      kind: 'resultFetched',
+      at,
+      row,
+      finding: 'tooLarge',
+      evidence: 'more than 7 bytes',
+    },
     'resultFetched, lost': { kind: 'resultFetched', at, row, finding: 'lost', evidence: null },
     accepted: { kind: 'accepted', at, row: { ...row, receipt }, finding: 'accepted', evidence: null },
     'accepted, cancelled': {

@@ -17,6 +17,9 @@ const OTHER_RUN = 'run-9';
 
 type Opened<K> = Extract<Step, { kind: K }>;
 
+/** The reply holds a result, and it may not be taken. */
+const TOO_LARGE = { tooLarge: 'too large' };
+
 export class World {
   readonly random: Random;
   readonly remote: Remote;
@@ -174,6 +177,7 @@ export class World {
     if (reply === 'vanished') this.#closeLeg('ambiguous', isThis);
     else this.remote.create(this.nowMs);
     if (reply === 'lost') this.#closeLeg('ambiguous', isThis);
+    if (reply === 'lost' && this.fault(0.1)) return { ...submitted(), ...TOO_LARGE };
     if (reply === 'openButCreated' || reply === 'lost' || reply === 'vanished') return submitted();
     if (reply === 'answered') {
       this.#closeLeg('answered', isThis);
@@ -221,7 +225,10 @@ export class World {
     this.nowMs = Math.max(this.nowMs, eventAt);
     if (remote.endedAt <= this.nowMs) {
       this.#recordEnd('status');
-      return this.#observed('terminal');
+      const isUnfetched =
+        this.row.result === null && this.row.terminalObservation?.remoteStatus !== 'cancelled';
+      const isRefused = isUnfetched && this.fault(0.1);
+      return { ...this.#observed('terminal'), ...(isRefused ? TOO_LARGE : {}) };
     }
     if (step.openRoundIds.length > 0 && remote.gaveUpAt <= this.nowMs) {
       this.closeRounds();

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JsonSliceError, sliceMembers } from '../../protocols/json-slice.js';
+import { JsonSliceError, sliceElements, sliceMembers } from '../../protocols/json-slice.js';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 const DEEP = 64;
@@ -105,5 +105,30 @@ describe('sliceMembers', () => {
     '{"a":"\n"}',
   ])('refuses %j', (text) => {
     expect(isAccepted(text)).toBe(false);
+  });
+});
+
+describe('sliceElements', () => {
+  const elementsOf = (text: string, depth = DEEP): unknown[] =>
+    [...sliceElements(bytesOf(text), depth)].map(
+      ({ start, end }) => JSON.parse(new TextDecoder().decode(bytesOf(text).subarray(start, end))) as unknown,
+    );
+
+  it('cuts slices that parse to the very elements JSON.parse finds', () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue({ maxDepth: 4 })), spacing, (value, space) => {
+        const text = JSON.stringify(value, null, space);
+        expect(elementsOf(text)).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  it.each(['', '{}', '[1', '[1,]', '[1 2]', '[,1]', '[1]x', '[01]'])('refuses %j', (text) => {
+    expect(() => elementsOf(text)).toThrow(JsonSliceError);
+  });
+
+  it('refuses elements that are nested too deeply', () => {
+    expect(elementsOf('[[[1]]]', 3)).toEqual([[[1]]]);
+    expect(() => elementsOf('[[[1]]]', 2)).toThrow(/too deeply/);
   });
 });

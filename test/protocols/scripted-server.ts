@@ -8,6 +8,7 @@ import type { SubmitHooks, ToolCall, ToolServer } from '../../protocols/adapter.
 
 export interface SeenRequest {
   readonly httpMethod: string;
+  readonly path: string;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: {
     id?: string;
@@ -55,7 +56,8 @@ export class ScriptedServer {
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
     const body = text === '' ? {} : (JSON.parse(text) as SeenRequest['body']);
-    const seen = { httpMethod: request.method ?? '', headers: request.headers, body };
+    const { method = '', url = '', headers } = request;
+    const seen = { httpMethod: method, path: url, headers, body };
     this.seen.push(seen);
     await this.script(seen, response);
     for (const wake of this.waiters.splice(0)) wake();

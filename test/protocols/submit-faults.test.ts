@@ -363,7 +363,7 @@ describe('a plain call', () => {
     const fault = await faultOf(submit('synchronous', { synchronousBoundMs: 30_000 }));
     expect(fault).toMatchObject({
       kind: 'Ambiguous',
-      message: expect.stringContaining('over 67108864 bytes'),
+      message: expect.stringContaining('more than 68157440 bytes'),
     });
   });
 

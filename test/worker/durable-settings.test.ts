@@ -1,6 +1,11 @@
 /** Owns: our one key in `tool-servers.json`: what it may say, and the words for what it may not. */
 import { describe, expect, it } from 'vitest';
-import { ConfigurationError, type ConfiguredServer, parseToolServers } from '../../worker/tool-servers.js';
+import {
+  ConfigurationError,
+  type ConfiguredServer,
+  parseToolServers,
+  policyOf,
+} from '../../worker/tool-servers.js';
 
 const URL = 'https://tools.example/mcp';
 const DURATIONS =
@@ -65,8 +70,10 @@ describe('the settings under "durable"', () => {
   });
 
   const AT = 'mcpServers.search.durable';
-  const TOOL_KEYS = '"waitBudget", "synchronousBound", "submission", "sideEffects" or "onUnresolved"';
-  const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "trustAnnotations" or "tools"';
+  const TOOL_KEYS =
+    '"waitBudget", "synchronousBound", "maxResultBytes", "submission", "sideEffects" or "onUnresolved"';
+  const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
+  const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
   const POLICIES = '"key-argument", "key-meta", "session-list", "repeatable" or "at-most-once"';
   const tool = (settings: unknown): unknown => ({ tools: { find: settings } });
   it.each([
@@ -160,6 +167,14 @@ describe('the settings under "durable"', () => {
       `${AT}.tools.find.onUnresolved`,
       'unknown key "til" (nearest: "closeAfter"); allowed: "closeAfter"',
     ],
+    ['a size that is a text', { maxResultBytes: '40MB' }, `${AT}.maxResultBytes`, BYTES],
+    ['a size that nothing fits into', { maxResultBytes: 12 }, `${AT}.maxResultBytes`, BYTES],
+    [
+      'a size of a tool that no store takes',
+      tool({ maxResultBytes: 268_435_457 }),
+      `${AT}.tools.find.maxResultBytes`,
+      BYTES,
+    ],
   ])('refuse %s, and say what is allowed', (_, durable, path, message) => {
     const error = refusal({ mcpServers: { search: { url: URL, durable } } });
     expect(error.mistakes).toContainEqual({ path, message });
@@ -178,4 +193,13 @@ describe('the settings under "durable"', () => {
         `mcpServers.search.durable.tools["a b"].waitBudget: ${DURATIONS}`,
     );
   });
+});
+
+it("the largest result is the tool's, else the server's, else nobody's word", () => {
+  const durable = { maxResultBytes: 5_000, tools: { find: { maxResultBytes: 9_000 }, book: {} } };
+  const configured = parse({ url: URL, durable });
+  const sizes = ['find', 'book', 'other'].map((tool) => policyOf(configured, tool).maxResultBytes);
+  expect(sizes).toEqual([9_000, 5_000, 5_000]);
+  // Absent, not a number: an operation that was opened before there was the setting looks the same.
+  expect('maxResultBytes' in policyOf(parse({ url: URL }), 'find')).toBe(false);
 });
