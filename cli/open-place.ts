@@ -4,7 +4,8 @@
 import { existsSync } from 'node:fs';
 import { ToolOperationError, type ToolOperationHandle, workflowIdOf } from '../client/index.js';
 import { type OperationView, viewOfEnd } from '../client/view.js';
-import { openReceiptsReader, type ReceiptsReader } from '../receipts/open-store.js';
+import { openReceiptsReader, openSqliteStore, type ReceiptsReader } from '../receipts/open-store.js';
+import { StoreError } from '../receipts/store.js';
 import { usesCluster, workingConfig } from './config-file.js';
 import { CommandError, EXIT_CODES } from './exit-codes.js';
 import { createProgress, type Progress } from './progress.js';
@@ -37,11 +38,23 @@ export async function withReader<T>(
   use: (reader: ReceiptsReader | null) => Promise<T>,
 ): Promise<T> {
   const { storeFile } = layoutOf(place.stateDir);
-  const reader = existsSync(storeFile) ? await openReceiptsReader(storeFile) : null;
+  const reader = existsSync(storeFile) ? await openReader(place, storeFile) : null;
   try {
     return await use(reader);
   } finally {
     await reader?.close();
+  }
+}
+
+/** A store of an older release is brought up to date, unless an engine's workers live on it: they may be of that release. */
+async function openReader(place: Place, storeFile: string): Promise<ReceiptsReader> {
+  try {
+    return await openReceiptsReader(storeFile);
+  } catch (error) {
+    const isOther = StoreError.isInstance(error) && error.code === 'StoreVersion';
+    if (!isOther || (await readLiveEngine(layoutOf(place.stateDir)))) throw error;
+    await (await openSqliteStore(storeFile)).close();
+    return openReceiptsReader(storeFile);
   }
 }
 

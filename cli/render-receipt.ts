@@ -2,7 +2,8 @@
 // what the transport did, what was decided.
 
 import type { Receipt } from '../operation/receipt.js';
-import type { ReadyRow, Reconciliation } from '../receipts/store-reads.js';
+import type { Reconciliation } from '../receipts/effect-reads.js';
+import type { ReadyRow } from '../receipts/store-reads.js';
 import { oneLine } from './printable.js';
 import { time } from './render-view.js';
 
@@ -42,6 +43,10 @@ export function receiptDetails(receipt: Receipt, around: ReceiptSurroundings): r
 }
 
 function effectsOf(receipt: Receipt, reconciliation: Reconciliation | null): string | null {
-  if (reconciliation) return `reconciliation ${reconciliation.status}: ${reconciliation.note}`;
+  const last = reconciliation?.entries.at(-1);
+  if (reconciliation && last?.kind === 'settled') {
+    return `reconciliation settled by ${last.settledBy} at ${time(last.at)}: ${last.note}`;
+  }
+  if (reconciliation) return `reconciliation ${reconciliation.status}: ${last?.note ?? reconciliation.note}`;
   return receipt.effects === 'none-owed' ? null : 'may exist although nothing was accepted: reconcile them';
 }

@@ -4,18 +4,21 @@
 import { PRESENTED_FACTS, presentedBy, type End, type Presented } from '../operation/build-receipt.js';
 import type { Receipt } from '../operation/receipt.js';
 import type { RowSnapshot, StoredResult } from '../operation/row.js';
-import { passFence, requireRow } from './ownership.js';
+import { oweReconciliation } from './effects.js';
+import { passFence, requireRow, type Owned } from './ownership.js';
 import { toReceiptText } from './receipt-json.js';
-import { keepEvidence, oweReconciliation, type RowWork } from './row-work.js';
+import { keepEvidence, type RowWork } from './row-work.js';
 import type { Tx } from './schema.js';
-import type { Fence } from './store.js';
+import { StoreError, type Fence } from './store.js';
 
 export type Decide = (row: RowSnapshot) => { end: End; receipt: Receipt } | null;
 
 export type AcceptanceRuling =
   | { kind: 'written' }
   | { kind: 'found' }
-  | { kind: 'refused'; fact: string; evidence: string };
+  | { kind: 'refused'; fact: string; evidence: string }
+  /** Another run owns the row: this one must end by the error, once the refusal is committed. */
+  | { kind: 'superseded'; error: StoreError };
 
 /** Runs inside one transaction: a crash before its commit leaves nothing, after it everything. */
 export async function acceptInside(
@@ -28,7 +31,12 @@ export async function acceptInside(
     const differing = firstDifference(presented, presentedBy(found), ['callNodeId', 'requestDigest']);
     return differing ? refuse({ tx, row: found, nowAt }, differing, at) : { kind: 'found' };
   }
-  const { row, isAdopted } = await passFence(tx, fence, nowAt);
+  const owned = await ownedOrSuperseded(tx, fence, nowAt);
+  if (StoreError.isInstance(owned)) {
+    await refuse({ tx, row: found, nowAt }, { fact: 'owner', evidence: owned.message }, at);
+    return { kind: 'superseded', error: owned };
+  }
+  const { row, isAdopted } = owned;
   const work: RowWork = { tx, row, nowAt };
   const held = presentedBy(row);
   // This very call took the epoch, so the run could only present the one before.
@@ -43,6 +51,16 @@ export async function acceptInside(
   if (missing) return refuse(work, { fact: 'resultDigest', evidence: missing }, at);
   await writeEnd(work, decided.receipt, decided.end, at);
   return { kind: 'written' };
+}
+
+/** The fence writes nothing before it refuses, so that the refusal may be recorded in this very transaction. */
+async function ownedOrSuperseded(tx: Tx, fence: Fence, nowAt: number): Promise<Owned | StoreError> {
+  try {
+    return await passFence(tx, fence, nowAt);
+  } catch (error) {
+    if (StoreError.isInstance(error) && error.code === 'Superseded') return error;
+    throw error;
+  }
 }
 
 interface Difference {

@@ -15,6 +15,7 @@ import type {
 } from '../operation/row.js';
 import { acceptInside, type Decide } from './acceptance.js';
 import { raiseCancel, writeCancelDelivery } from './cancellation.js';
+import { settleInside, type Settlement, type SettlementWord } from './effects.js';
 import { openRow, passFence, requireRow } from './ownership.js';
 import { closeRound, retractReply, writeDelivery, writeReply, writeRound, writeSending } from './rounds.js';
 import { readSnapshot } from './row-snapshot.js';
@@ -197,10 +198,11 @@ export class KyselyReceiptStore implements ReceiptStore {
     return (await this.#witness(callNodeId, (work) => writeResult(work, result, work.nowAt))).row;
   }
 
-  acceptTerminal(fence: Fence, presented: Presented, decide: Decide, at: number): Promise<Acceptance> {
-    return this.#inOne(async (tx): Promise<Acceptance> => {
+  async acceptTerminal(fence: Fence, presented: Presented, decide: Decide, at: number): Promise<Acceptance> {
+    const acceptance = await this.#inOne(async (tx): Promise<Acceptance | Error> => {
       const nowAt = this.#nowMs();
       const ruling = await acceptInside(tx, { fence, presented, decide, at, nowAt });
+      if (ruling.kind === 'superseded') return ruling.error;
       const row = await requireRow(tx, fence.callNodeId);
       if (ruling.kind === 'refused') return { ...ruling, row };
       // Returned as stored, not as built: what the run folds is what every later reader sees.
@@ -208,10 +210,19 @@ export class KyselyReceiptStore implements ReceiptStore {
         throw new Error(`the receipt of ${fence.callNodeId} is not there after it was written`);
       return { kind: 'accepted', row, receipt: row.receipt, isFirst: ruling.kind === 'written' };
     });
+    // Thrown only now: thrown inside, it would undo the record of the refusal.
+    if (acceptance instanceof Error) throw acceptance;
+    return acceptance;
   }
 
   addEvidence(callNodeId: string, kind: EvidenceKind, detail: string, at: number): Promise<void> {
-    return this.#inOne((tx) => keepEvidence(tx, { callNodeId, kind, detail, at }));
+    return this.#inOne(async (tx) => {
+      await keepEvidence(tx, { callNodeId, kind, detail, at });
+    });
+  }
+
+  settleReconciliation(callNodeId: string, word: SettlementWord, at: number): Promise<Settlement> {
+    return this.#inOne((tx) => settleInside(tx, callNodeId, word, at));
   }
 
   close(): Promise<void> {

@@ -16,7 +16,7 @@ export interface ColumnSpelling {
 type Migration = (tx: Tx, spelling: ColumnSpelling) => Promise<void>;
 
 /** The migration at index n leads from version n to version n + 1. Released ones are never edited. */
-const MIGRATIONS: readonly Migration[] = [createVersion1];
+const MIGRATIONS: readonly Migration[] = [createVersion1, createVersion2];
 
 export const STORE_VERSION = MIGRATIONS.length;
 
@@ -198,4 +198,35 @@ async function createEnd(tx: Tx, spelling: ColumnSpelling): Promise<void> {
     .addColumn('at', 'bigint', (column) => column.notNull())
     .execute();
   await tx.schema.createIndex('evidence_call_node_id').on('evidence').column('call_node_id').execute();
+}
+
+/** Reconciliations can be settled and opened again; the audit finds the operations of a result. */
+async function createVersion2(tx: Tx, spelling: ColumnSpelling): Promise<void> {
+  await tx.schema
+    .createTable('reconciliation_entry')
+    .addColumn('id', spelling.countedKey, (column) => column.primaryKey())
+    .addColumn('call_node_id', 'text', (column) =>
+      column.notNull().references('effect_reconciliation.call_node_id'),
+    )
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('note', 'text', (column) => column.notNull())
+    .addColumn('settled_by', 'text')
+    .addColumn('at', 'bigint', (column) => column.notNull())
+    .execute();
+  await tx.schema
+    .createIndex('reconciliation_entry_call_node_id')
+    .on('reconciliation_entry')
+    .column('call_node_id')
+    .execute();
+  await tx.schema.createIndex('operation_result_digest').on('operation').column('result_digest').execute();
+  await tx
+    .insertInto('reconciliation_entry')
+    .columns(['call_node_id', 'kind', 'note', 'at'])
+    .expression((eb) =>
+      eb
+        .selectFrom('effect_reconciliation')
+        .select((row) => ['call_node_id', row.val('owed').as('kind'), 'note', 'opened_at'])
+        .orderBy('opened_at'),
+    )
+    .execute();
 }

@@ -8,6 +8,13 @@ import { Kysely } from 'kysely';
 
 import type { Receipt } from '../operation/receipt.js';
 import type { Question, RowSnapshot } from '../operation/row.js';
+import {
+  listReconciliations,
+  readReconciliation,
+  type ListedReconciliation,
+  type Reconciliation,
+} from './effect-reads.js';
+import { auditReads, keepAuditReads } from './audit/reads.js';
 import { KyselyReceiptStore, readInOne } from './kysely-store.js';
 import { migrate, requireCurrent, STORE_VERSION } from './migrations.js';
 import { readSnapshot } from './row-snapshot.js';
@@ -27,11 +34,9 @@ import {
   readQuestions,
   readReady,
   readReceipt,
-  readReconciliation,
   readResult,
   type Evidence,
   type ReadyRow,
-  type Reconciliation,
   type StoredOperation,
 } from './store-reads.js';
 import { StoreError, type ReceiptStore } from './store.js';
@@ -72,6 +77,10 @@ export interface ReceiptsReader {
   readEvidence(callNodeId: string): Promise<readonly Evidence[]>;
   readReady(callNodeId: string): Promise<ReadyRow | null>;
   readReconciliation(callNodeId: string): Promise<Reconciliation | null>;
+  /** The open ones, the oldest first; `store.settleReconciliation` settles one. */
+  listReconciliations(options?: {
+    readonly includeSettled?: boolean;
+  }): Promise<readonly ListedReconciliation[]>;
   /** Operations by task id, operation name or submission key; `by` narrows it to one of them. */
   find(remoteIdOrKey: string, by?: 'remoteId' | 'submissionKey'): Promise<readonly string[]>;
   /** The newest first; ended ones have an outcome. */
@@ -103,19 +112,26 @@ export async function openReceiptsReader(file: string): Promise<ReceiptsReader> 
       connection.close();
       throw error;
     }
-    return {
+    const reader: ReceiptsReader = {
       read: (callNodeId) => readInOne(db, (tx) => readSnapshot(tx, callNodeId)),
       readReceipt: (callNodeId) => readReceipt(db, callNodeId),
       readResult: (digest) => readResult(db, digest),
       readQuestions: (callNodeId) => readQuestions(db, callNodeId),
       readEvidence: (callNodeId) => readEvidence(db, callNodeId),
       readReady: (callNodeId) => readReady(db, callNodeId),
-      readReconciliation: (callNodeId) => readReconciliation(db, callNodeId),
+      readReconciliation: (callNodeId) => readInOne(db, (tx) => readReconciliation(tx, callNodeId)),
+      listReconciliations: (options) =>
+        readInOne(db, (tx) => listReconciliations(tx, options?.includeSettled ?? false)),
       find: (remoteIdOrKey, by) => findCallNodeIds(db, remoteIdOrKey, by),
       list: (options) => listOperations(db, options?.includeEnded ?? false),
       check: async () => ({ version: STORE_VERSION, damage: damageIn(connection) }),
       close: () => db.destroy(),
     };
+    keepAuditReads(
+      reader,
+      auditReads(db, (read) => readInOne(db, read)),
+    );
+    return reader;
   });
 }
 

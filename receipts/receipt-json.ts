@@ -22,14 +22,20 @@ export interface ReceiptText {
  * has no canonical form: it becomes U+FFFD here, or acceptance would fail for ever.
  */
 export function toReceiptText(receipt: Receipt): ReceiptText {
+  const json = canonicalText(receipt);
+  return { json, digest: sha256Hex(json) };
+}
+
+/** Whatever a receipt holds, as its text says it. */
+export function canonicalText(value: unknown): string {
   const wellFormed: unknown = JSON.parse(
-    JSON.stringify(receipt, (_key, value: unknown) =>
-      typeof value === 'string' ? value.replace(/\p{Surrogate}/gu, '\uFFFD') : value,
+    JSON.stringify(value, (_key, part: unknown) =>
+      typeof part === 'string' ? part.replace(/\p{Surrogate}/gu, '\uFFFD') : part,
     ),
   );
   const json = canonicalize(wellFormed);
-  if (json === undefined) throw new TypeError('a receipt is an object');
-  return { json, digest: sha256Hex(json) };
+  if (json === undefined) throw new TypeError('no JSON value');
+  return json;
 }
 
 /** @throws StoreError StoreUnusable where the text was changed after it was written. */

@@ -46,17 +46,27 @@ const SNAPSHOT_COLUMNS = [
 
 /** Reads four tables: call it inside a transaction, or the parts may be of different moments. */
 export async function readSnapshot(db: Db, callNodeId: string): Promise<RowSnapshot | null> {
-  const row = await db
-    .selectFrom('operation')
-    .select(SNAPSHOT_COLUMNS)
-    .where('call_node_id', '=', callNodeId)
-    .executeTakeFirst();
+  const row = await readRow(db, callNodeId);
   if (!row) return null;
   const receipt = await db
     .selectFrom('receipt')
     .select(['receipt_json as json', 'receipt_digest as digest'])
     .where('call_node_id', '=', callNodeId)
     .executeTakeFirst();
+  return { ...row, receipt: receipt ? fromReceiptText(receipt) : null };
+}
+
+/** The row without what was made of it. */
+export type RowBeforeReceipt = Omit<RowSnapshot, 'receipt'>;
+
+/** Reads three tables: call it inside a transaction. */
+export async function readRow(db: Db, callNodeId: string): Promise<RowBeforeReceipt | null> {
+  const row = await db
+    .selectFrom('operation')
+    .select(SNAPSHOT_COLUMNS)
+    .where('call_node_id', '=', callNodeId)
+    .executeTakeFirst();
+  if (!row) return null;
   return {
     callNodeId: row.call_node_id,
     requestDigest: row.request_digest,
@@ -82,7 +92,6 @@ export async function readSnapshot(db: Db, callNodeId: string): Promise<RowSnaps
     rejection: fromJson<Rejection>(row.rejection_json),
     result: fromJson<StoredResult>(row.result_json),
     provedAbsentAtLeg: row.proved_absent_at_leg,
-    receipt: receipt ? fromReceiptText(receipt) : null,
   };
 }
 

@@ -25,11 +25,11 @@ export async function patchOperation(work: RowWork, patch: Updateable<OperationT
     .execute();
 }
 
-/** The same evidence is kept once, however often a step is retried. */
+/** The same evidence is kept once, however often a step is retried; true where it is new. */
 export async function keepEvidence(
   tx: Tx,
   evidence: { callNodeId: string; kind: EvidenceKind; detail: string; at: number },
-): Promise<void> {
+): Promise<boolean> {
   const { callNodeId, kind, at } = evidence;
   const detail = clip(evidence.detail, LIMITS.evidenceChars);
   const known = await tx
@@ -39,20 +39,7 @@ export async function keepEvidence(
     .where('kind', '=', kind)
     .where('detail', '=', detail)
     .executeTakeFirst();
-  if (known) return;
+  if (known) return false;
   await tx.insertInto('evidence').values({ call_node_id: callNodeId, kind, detail, at }).execute();
-}
-
-/** Effects may exist that no receipt accounts for. The first note stays; people settle it. */
-export async function oweReconciliation(work: RowWork, note: string, at: number): Promise<void> {
-  await work.tx
-    .insertInto('effect_reconciliation')
-    .values({
-      call_node_id: work.row.callNodeId,
-      status: 'open',
-      opened_at: at,
-      note: clip(note, LIMITS.evidenceChars),
-    })
-    .onConflict((conflict) => conflict.column('call_node_id').doNothing())
-    .execute();
+  return true;
 }

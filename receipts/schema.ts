@@ -16,6 +16,7 @@ export interface StoreTables {
   receipt: ReceiptTable;
   ready_outbox: ReadyOutboxTable;
   effect_reconciliation: EffectReconciliationTable;
+  reconciliation_entry: ReconciliationEntryTable;
   evidence: EvidenceTable;
 }
 
@@ -123,6 +124,16 @@ export interface EffectReconciliationTable {
   status: 'open' | 'settled';
   opened_at: number;
   note: string;
+}
+
+/** Version 2. Why it is owed, and each person's word; the newest decides the status. */
+export interface ReconciliationEntryTable {
+  id: Generated<number>;
+  call_node_id: string;
+  kind: 'owed' | 'settled';
+  note: string;
+  settled_by: string | null;
+  at: number;
 }
 
 export interface EvidenceTable {

@@ -54,8 +54,15 @@ export function connectToRead(file: string): Sqlite.Database {
 
 /** What SQLite's own check of the whole file finds; empty where it is sound. */
 export function damageIn(connection: Sqlite.Database): readonly string[] {
-  const found = connection.pragma('integrity_check(20)') as readonly { readonly integrity_check: string }[];
-  return found.map((row) => row.integrity_check).filter((word) => word !== 'ok');
+  try {
+    const found = connection.pragma('integrity_check(20)') as readonly { readonly integrity_check: string }[];
+    return found.map((row) => row.integrity_check).filter((word) => word !== 'ok');
+  } catch (error) {
+    // Where a page is past reading the check itself fails.
+    if (error instanceof Sqlite.SqliteError && error.code.startsWith('SQLITE_CORRUPT'))
+      return [error.message];
+    throw error;
+  }
 }
 
 /** The code of an error raised by SQLite, e.g. `SQLITE_NOTADB`; null for any other error. */

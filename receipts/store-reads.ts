@@ -117,21 +117,6 @@ export async function readReady(db: Db, callNodeId: string): Promise<ReadyRow | 
   };
 }
 
-export interface Reconciliation {
-  readonly status: 'open' | 'settled';
-  readonly openedAt: number;
-  readonly note: string;
-}
-
-export async function readReconciliation(db: Db, callNodeId: string): Promise<Reconciliation | null> {
-  const row = await db
-    .selectFrom('effect_reconciliation')
-    .select(['status', 'opened_at as openedAt', 'note'])
-    .where('call_node_id', '=', callNodeId)
-    .executeTakeFirst();
-  return row ?? null;
-}
-
 /** The operations that remote work belongs to, by task id, operation name or submission key; `by` narrows it to one. */
 export async function findCallNodeIds(
   db: Db,

@@ -18,6 +18,7 @@ import type {
   StoredResult,
   TerminalObservation,
 } from '../operation/row.js';
+import type { Settlement, SettlementWord } from './effects.js';
 
 /** Which run writes, and under which epoch it believes to be the owner. */
 export interface Fence {
@@ -175,6 +176,12 @@ export interface ReceiptStore {
     decide: (row: RowSnapshot) => { end: End; receipt: Receipt } | null,
     at: number,
   ): Promise<Acceptance>;
+
+  /**
+   * A person's word that the effects were looked after. Changes no receipt; new evidence opens it again.
+   * @throws TypeError without a note or a name
+   */
+  settleReconciliation(callNodeId: string, word: SettlementWord, at: number): Promise<Settlement>;
 
   readReceipt(callNodeId: string): Promise<Receipt | null>;
   /** Bytes of a stored result by its digest, verified against it. */

@@ -9,7 +9,8 @@ import {
   type ClaimRuling,
 } from '../operation/policy.js';
 import type { LegOutcome, Rejection, RemoteReference, SubmissionLeg } from '../operation/row.js';
-import { keepEvidence, oweReconciliation, patchOperation, type RowWork } from './row-work.js';
+import { mayLeaveEffects, oweReconciliation } from './effects.js';
+import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { NegotiationRecord } from './store.js';
 
 /** Once bytes may have left under one session, a later negotiation must not change what they meant. */
@@ -95,8 +96,9 @@ export async function writeReference(
   if (row.remoteReference?.remoteId === reference.remoteId) return false;
   const known = row.remoteReference?.remoteId ?? 'none (the receipt is written)';
   const detail = `remote id ${reference.remoteId}; the row holds ${known}`;
-  await keepEvidence(work.tx, { callNodeId: row.callNodeId, kind: 'second-reference', detail, at });
-  if (row.policy.sideEffects !== 'none') await oweReconciliation(work, `second reference: ${detail}`, at);
+  const evidence = { callNodeId: row.callNodeId, kind: 'second-reference', detail, at } as const;
+  const isNew = await keepEvidence(work.tx, evidence);
+  if (isNew && mayLeaveEffects(work)) await oweReconciliation(work, `second reference: ${detail}`, at);
   return true;
 }
 

@@ -1,8 +1,10 @@
 // Owns what the row keeps about the remote end: the first terminal observation and the result's bytes.
-// Must never let a later word replace the first; a contradiction becomes evidence.
+// Must never let a later word replace the first, nor touch a receipt; a contradiction becomes evidence, and where work
+// ended that nobody accepted, an effect reconciliation.
 
 import { LIMITS } from '../operation/limits.js';
 import type { StoredResult, TerminalObservation } from '../operation/row.js';
+import { mayLeaveEffects, oweReconciliation } from './effects.js';
 import { sha256Hex } from './receipt-json.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { ResultBytes } from './store.js';
@@ -21,12 +23,15 @@ export async function writeTerminal(
   if (known ? known.remoteStatus !== observation.remoteStatus : row.receipt) {
     const held = known?.remoteStatus ?? `the receipt of an operation that ended ${row.receipt?.outcome}`;
     const digest = result ? ` with result ${result.stored.digest}` : '';
-    await keepEvidence(work.tx, {
+    const isNew = await keepEvidence(work.tx, {
       callNodeId: row.callNodeId,
       kind: 'terminal-contradiction',
       detail: `${observation.remoteStatus} (${observation.evidence})${digest}; the row holds ${held}`,
       at: observation.observedAt,
     });
+    if (isNew && bringsEffects(work, observation)) {
+      await oweReconciliation(work, `late ${observation.remoteStatus}${digest}`, observation.observedAt);
+    }
     return;
   }
   if (!known) await patchOperation(work, { terminal_json: JSON.stringify(observation) });
@@ -38,16 +43,26 @@ export async function writeResult(work: RowWork, result: ResultBytes, at: number
   const { stored } = result;
   if (row.result?.digest === stored.digest) return;
   if (row.result || row.receipt) {
-    await keepEvidence(work.tx, {
+    const isNew = await keepEvidence(work.tx, {
       callNodeId: row.callNodeId,
       kind: 'result-contradiction',
       detail: `result ${stored.digest}; the row holds ${row.result?.digest ?? 'a receipt without a result'}`,
       at,
     });
+    // Other bytes of a result that is held are no further effect; a result of work that nobody accepted is.
+    if (isNew && !row.result && mayLeaveEffects(work)) {
+      await oweReconciliation(work, `late result ${stored.digest}`, at);
+    }
     return;
   }
   await writeBlob(work, result, row.policy.maxResultBytes ?? LIMITS.storedResultBytes);
   await patchOperation(work, { result_digest: stored.digest, result_json: JSON.stringify(stored) });
+}
+
+/** Work that ran to an end which is not the one held. A late `cancelled`, or a word against a completion, adds no effect. */
+function bringsEffects(work: RowWork, late: TerminalObservation): boolean {
+  const held = work.row.terminalObservation?.remoteStatus ?? work.row.receipt?.outcome;
+  return late.remoteStatus !== 'cancelled' && held !== 'completed' && mayLeaveEffects(work);
 }
 
 /** Named by their digest, bytes never change: the same bytes of two operations are stored once. */

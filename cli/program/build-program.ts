@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addActs } from './acts.js';
 import { addCalls } from './calls.js';
+import { addStoreWork } from './store-work.js';
 import { addLooks } from './looks.js';
 import type { Report } from './shared-options.js';
 
@@ -20,10 +21,13 @@ export function buildProgram(report: Report): Command {
     .version(packageVersion())
     .addHelpText('after', EXIT_HELP)
     .showSuggestionAfterError()
+    // Or the flags of `effects settle` would be taken for those of `effects`.
+    .enablePositionalOptions()
     .exitOverride();
   addCalls(program, report);
   addActs(program, report);
   addLooks(program, report);
+  addStoreWork(program, report);
   return program;
 }
 

@@ -14,7 +14,7 @@ import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
 import { type FaultServer, startFaultServer } from '../fault-server/start-fault-server.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from '../fault-server/tools.js';
-import { countRows, readStored, replayClosedRuns, type StoreRows, WORKER } from './lab.js';
+import { countRows, proveStore, readStored, replayClosedRuns, type StoreRows, WORKER } from './lab.js';
 
 /** Entries of `tool-servers.json`, all of them the one fault server. */
 export const POLICIES = {
@@ -52,15 +52,21 @@ export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets'
   readonly killAt?: SeamName;
 }
 
-export interface FaultLab {
+export interface LabEngine {
   readonly temporal: Client;
   readonly client: ToolOperationClient;
-  readonly faults: FaultServer;
-  readonly storeFile: string;
   startWorker(options?: FaultWorkerOptions): Promise<WorkerChild>;
   start(call: FaultCall): Promise<ToolOperationHandle>;
+}
+
+export interface FaultLab extends LabEngine {
+  readonly faults: FaultServer;
+  readonly storeFile: string;
+  readonly configFile: string;
   /** True once a worker was killed at the seam that its `killAt` named. */
   wasKilledAt(seam: SeamName): boolean;
+  /** Another engine, on the same store, configuration and server. */
+  joinEngine(address: string): Promise<LabEngine>;
   rows(callNodeId: string): StoreRows;
   close(): Promise<void>;
 }
@@ -77,52 +83,57 @@ export async function openFaultLab(
   const configFile = join(dir, 'tool-servers.json');
   await writeFile(configFile, JSON.stringify({ mcpServers: serverEntries(faults.url, durable) }));
   const storeFile = join(dir, 'operations.sqlite');
-  const connection = await Connection.connect({ address });
-  const temporal = new Client({ connection });
   const taskQueue = `fault-lab-${process.pid}-${++labs}`;
-  const client = new ToolOperationClient({
-    client: temporal,
-    taskQueue,
-    results: { readResult: async (digest) => readStored(storeFile, digest) },
-    log: () => undefined,
-  });
   const workers: WorkerChild[] = [];
+  const engines: Client[] = [];
   const killOption = (seam: SeamName | undefined) =>
     seam === undefined ? {} : { killAt: { seam, mark: join(dir, `killed-${seam}`) } };
+  const joinEngine = async (engineAddress: string): Promise<LabEngine> => {
+    const connection = await Connection.connect({ address: engineAddress });
+    const temporal = new Client({ connection });
+    engines.push(temporal);
+    const client = new ToolOperationClient({
+      client: temporal,
+      taskQueue,
+      results: { readResult: async (digest) => readStored(storeFile, digest) },
+      log: () => undefined,
+    });
+    return {
+      temporal,
+      client,
+      async startWorker({ killAt, ...more } = {}) {
+        const place = { address: engineAddress, namespace: 'default', taskQueue, storeFile, configFile };
+        const worker = await startWorkerProcess({ ...place, ...more, ...killOption(killAt) }, WORKER);
+        workers.push(worker);
+        return worker;
+      },
+      start: (call) => startCall(client, call),
+    };
+  };
   return {
-    temporal,
-    client,
+    ...(await joinEngine(address)),
+    joinEngine,
     faults,
     storeFile,
-    async startWorker({ killAt, ...more } = {}) {
-      const options = {
-        address,
-        namespace: 'default',
-        taskQueue,
-        storeFile,
-        configFile,
-        ...more,
-        ...killOption(killAt),
-      };
-      const worker = await startWorkerProcess(options, WORKER);
-      workers.push(worker);
-      return worker;
-    },
-    start({ label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes, waitBudgetMs }) {
-      const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
-      const budget = waitBudgetMs === undefined ? {} : { waitBudgetMs };
-      return client.start({ callNodeId: label, server, tool, arguments: args, ...budget });
-    },
+    configFile,
     wasKilledAt: (seam) => existsSync(join(dir, `killed-${seam}`)),
     rows: (callNodeId) => countRows(storeFile, callNodeId),
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
-      await replayClosedRuns(temporal, taskQueue);
+      for (const temporal of engines) await replayClosedRuns(temporal, taskQueue);
       await faults.stop();
-      await connection.close();
+      for (const temporal of engines) await temporal.connection.close();
+      await proveStore(storeFile);
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+function startCall(client: ToolOperationClient, call: FaultCall): Promise<ToolOperationHandle> {
+  const { label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes, waitBudgetMs } = call;
+  const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
+  const budget = waitBudgetMs === undefined ? {} : { waitBudgetMs };
+  return client.start({ callNodeId: label, server, tool, arguments: args, ...budget });
 }
 
 function serverEntries(url: string, durable: JsonObject): JsonObject {

@@ -1,5 +1,5 @@
 // Owns what an integration test needs: real engine, real MCP server behind the counting pass-through, killable workers.
-// Must never fake a part; each run it closed is replayed when the lab closes.
+// Must never fake a part; when the lab closes, each run it closed is replayed and its store is audited.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import Database from 'better-sqlite3';
-import { inject } from 'vitest';
+import { expect, inject } from 'vitest';
 import { startEverythingServer } from '../../cli/demo/everything-server.js';
 import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
 import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
@@ -15,6 +15,7 @@ import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient } from '../../client/index.js';
 import type { OperationView, ToolOperationHandle } from '../../client/index.js';
 import type { SeamName } from '../../operation/names.js';
+import { auditStore } from '../../receipts/audit/audit-store.js';
 import { openReceiptsReader } from '../../receipts/open-store.js';
 import { replayRun } from '../replay/replay.js';
 
@@ -125,6 +126,7 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
       await wire.stop();
       await everything.stop();
       await connection.close();
+      await proveStore(storeFile);
       await rm(dir, { recursive: true, force: true });
     },
   };
@@ -141,6 +143,15 @@ export async function readStored(storeFile: string, digest: string): Promise<Uin
   } finally {
     await reader.close();
   }
+}
+
+/** Whatever a test did: the store proves all that it promises. */
+export async function proveStore(storeFile: string): Promise<void> {
+  // Only a worker makes one.
+  if (!existsSync(storeFile)) return;
+  const reader = await openReceiptsReader(storeFile);
+  const { findings, notes } = await auditStore(reader).finally(() => reader.close());
+  expect({ findings, notes }).toEqual({ findings: [], notes: [] });
 }
 
 export function countRows(storeFile: string, callNodeId: string): StoreRows {

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { STORE_VERSION } from '../../receipts/migrations.js';
 import { openReceiptsReader, openSqliteStore } from '../../receipts/open-store.js';
 import { connectToWrite } from '../../receipts/sqlite-dialect.js';
 import { StoreError } from '../../receipts/store.js';
@@ -95,12 +96,19 @@ describe('SQLite file', () => {
         'cancel_delivery terminal_json rejection_json result_digest result_json proved_absent_at_leg created_at ' +
         'updated_at',
       ready_outbox: 'call_node_id receipt_digest advances outcome created_at',
+      reconciliation_entry: 'id call_node_id kind note settled_by at',
       receipt: 'call_node_id receipt_json receipt_digest',
       result_blob: 'digest media_type size_bytes bytes',
       store_version: 'version applied_at',
       submission_leg: 'call_node_id leg claim_token claimed_at closed_at outcome detail',
     });
-    expect(indexes).toEqual(['evidence_call_node_id', 'operation_remote_id', 'operation_submission_key']);
+    expect(indexes).toEqual([
+      'evidence_call_node_id',
+      'operation_remote_id',
+      'operation_result_digest',
+      'operation_submission_key',
+      'reconciliation_entry_call_node_id',
+    ]);
   });
 
   it('keeps everything over a close and a new opening', async () => {
@@ -239,7 +247,8 @@ describe('SQLite file that is refused', () => {
     const file = newFile();
     await (await openSqliteStore(file)).close();
     const db = new Sqlite(file);
-    db.prepare('update store_version set version = ?').run(version);
+    db.exec('delete from store_version');
+    db.prepare('insert into store_version values (?, 0)').run(version);
     db.close();
     return file;
   }
@@ -250,7 +259,7 @@ describe('SQLite file that is refused', () => {
       const refusal = await refusalOf(open(file));
       expect(refusal.code).toBe('StoreVersion');
       expect(refusal.message).toBe(
-        `The store ${file} was written by a newer release (store version 99, this release knows 1): run that release, or name another store.`,
+        `The store ${file} was written by a newer release (store version 99, this release knows ${STORE_VERSION}): run that release, or name another store.`,
       );
     }
     const db = new Sqlite(file);
@@ -333,6 +342,6 @@ describe('SQLite file that is refused', () => {
   }
 
   it('gives codes that callers can tell apart', async () => {
-    expect(await codeOf(openSqliteStore(await versioned(2)))).toBe('StoreVersion');
+    expect(await codeOf(openSqliteStore(await versioned(STORE_VERSION + 1)))).toBe('StoreVersion');
   });
 });

@@ -4,6 +4,7 @@
 import { afterEach, beforeEach, describe } from 'vitest';
 
 import { acceptanceSuite, terminalSuite } from './suite-acceptance.js';
+import { effectsSuite } from './suite-effects.js';
 import type { MakeStore, StoreHarness } from './suite-fixtures.js';
 import { ownershipSuite } from './suite-ownership.js';
 import { roundsSuite } from './suite-rounds.js';
@@ -19,6 +20,7 @@ export function storeSuite(name: string, makeStore: MakeStore): void {
     roundsSuite(harness);
     terminalSuite(harness);
     acceptanceSuite(harness);
+    effectsSuite(harness);
   });
 }
 

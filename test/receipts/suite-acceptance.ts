@@ -212,6 +212,48 @@ export function acceptanceSuite(harness: () => StoreHarness): void {
       expect(refused).toMatchObject({ kind: 'refused', fact: 'executionEpoch' });
     });
 
+    it('by a run under an older epoch is superseded, and recorded: the owner accepts, and then all have its receipt', async () => {
+      const { store, reader } = harness();
+      const row = await finished(store);
+      await store.open(request({ runId: 'run-2' }));
+      const old = () => store.acceptTerminal(fence('run-1', 1), presentedBy(row), deciding(), AT + 90);
+      expect(await codeOf(old())).toBe('Superseded');
+      expect(await writtenFor()).toEqual(NOTHING);
+      const [refusal, ...others] = await reader.readEvidence(CALL);
+      expect(others).toEqual([]);
+      expect(refusal).toMatchObject({ kind: 'acceptance-refused', at: AT + 90 });
+      expect(refusal?.detail).toBe('owner: Run run-1 holds epoch 1 of node-1; run run-2 owns it at epoch 2.');
+      const current = await store.read(CALL);
+      if (!current) throw new Error('no row');
+      expect(current.ownerRunId).toBe('run-2');
+      const accepted = await accept(store, current);
+      expect(accepted).toMatchObject({ kind: 'accepted', isFirst: true });
+      expect(await old()).toMatchObject({ kind: 'accepted', isFirst: false, receipt: accepted.row.receipt });
+    });
+
+    it('by an old attempt, from before the result was known, is refused; the next attempt is accepted', async () => {
+      const { store, reader } = harness();
+      const before = await working(store);
+      const row = await store.recordTerminal(CALL, ended('completed'), RESULT);
+      const old = await store.acceptTerminal(fence(), presentedBy(before), deciding(), AT + 90);
+      expect(old).toMatchObject({ kind: 'refused', fact: 'terminalStatus', row });
+      expect(await writtenFor()).toEqual(NOTHING);
+      expect(await accept(store, row)).toMatchObject({ kind: 'accepted', isFirst: true });
+      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'acceptance-refused' }]);
+    });
+
+    it('of a reset run beside its old one, both at once: one receipt, which both get', async () => {
+      const { store } = harness();
+      const row = await finished(store);
+      const all = await Promise.all([
+        store.acceptTerminal(fence('run-1', 1), presentedBy(row), deciding(), AT + 100),
+        store.acceptTerminal(fence('run-2', 1), presentedBy(row), deciding(), AT + 100),
+        store.acceptTerminal(fence('run-3', 1), presentedBy(row), deciding(), AT + 100),
+      ]);
+      expect(all.map((each) => each.kind === 'accepted' && each.isFirst)).toEqual([true, false, false]);
+      expect(new Set(all.map((each) => JSON.stringify(each.row.receipt))).size).toBe(1);
+    });
+
     it('is refused where the row proves no end', async () => {
       const { store, reader } = harness();
       const refused = await accept(store, await working(store));
