@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import { acceptanceSuite, terminalSuite } from './suite-acceptance.js';
 import type { MakeStore, StoreHarness } from './suite-fixtures.js';
 import { ownershipSuite } from './suite-ownership.js';
+import { referencesSuite } from './suite-references.js';
 import { roundsSuite } from './suite-rounds.js';
 import { submissionSuite } from './suite-submission.js';
 
@@ -16,6 +17,7 @@ export function storeSuite(name: string, makeStore: MakeStore): void {
     const harness = useStore(makeStore);
     ownershipSuite(harness);
     submissionSuite(harness);
+    referencesSuite(harness);
     roundsSuite(harness);
     terminalSuite(harness);
     acceptanceSuite(harness);
