@@ -40,6 +40,8 @@ export interface LookUpInput extends StepInput {
   readonly deadlineAt: number | null;
   /** The remote id an operator found, or null. */
   readonly given: string | null;
+  /** Whose word that is, and on what evidence; absent where none was given. */
+  readonly grounds?: string;
 }
 
 export interface ObserveInput extends StepInput {

@@ -141,7 +141,7 @@ export class ToolOperationHandle {
 
   /**
    * An operator's word about an operation that is held; it needs evidence and a name. `found` names the remote work and
-   * leads back to it; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as
+   * leads back to it, and while no look has seen it another word may take it back; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as
    * `result`. Durable without a worker: until one lives, the operation may still show as held.
    * @throws ToolOperationError `InvalidRequest` where it is not held or the word does not fit; `OperationNotFound`
    */

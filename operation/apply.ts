@@ -6,7 +6,7 @@ import type { Fact, FirstSight, OperatorDecision, OutsideFact, StepFact, Verdict
 import { enforceTime } from './enforce-time.js';
 import { foldRow, isBehind } from './fold-row.js';
 import { LIMITS } from './limits.js';
-import { backOffMs, clip, unsettledLegs } from './policy.js';
+import { backOffMs, clip, looksWithoutSending, unsettledLegs } from './policy.js';
 import { loseHandle, needsFreshSession } from './handle.js';
 import { afterRecheck, holdOperation, releaseHold } from './hold.js';
 import type { ToolOperation } from './record.js';
@@ -84,10 +84,14 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
   }
 }
 
-/** Nobody's word undoes a reference: what the server named was created, and is not something else. */
+/**
+ * Nobody's word undoes a reference that the server knows: what it named was created, and is not something else. One that
+ * is itself only a word, never seen by a look, may be taken back.
+ */
 function mayDecide(record: ToolOperation, decision: OperatorDecision): boolean {
   if (decision.kind === 'close') return true;
-  if (record.remoteReference || record.terminalObservation) return false;
+  const { remoteReference: known, terminalObservation } = record;
+  if ((known && !known.isUnseen) || terminalObservation) return false;
   // A tool without tasks has no name for its work: there is nothing to look at.
   return decision.kind === 'neverCreated' || (record.adapter !== null && record.adapter !== 'synchronous');
 }
@@ -113,10 +117,17 @@ function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
 
 /** Evidence that comes while held ends the hold, whichever step brought it, and overtakes a word given without it. */
 function freeByEvidence(record: ToolOperation, before: ToolOperation, at: number): ToolOperation {
-  if (!record.hold) return record;
-  const ended = record.terminalObservation !== null && before.terminalObservation === null;
-  const found = record.remoteReference !== null && before.remoteReference === null;
-  return ended || found ? { ...releaseHold(record, at), operator: null } : record;
+  const { remoteReference: now, terminalObservation } = record;
+  const was = before.remoteReference;
+  const isOther = was !== null && now !== null && now.remoteId !== was.remoteId;
+  // What was not found under another name says nothing about this one.
+  const known = isOther
+    ? { ...record, missedReads: 0, violations: 0, sessionsRenewed: 0, nextLookAt: null }
+    : record;
+  if (!known.hold) return known;
+  const ended = terminalObservation !== null && before.terminalObservation === null;
+  const found = now !== null && was === null;
+  return ended || found || isOther ? { ...releaseHold(known, at), operator: null } : known;
 }
 
 /** What a step says beyond the row it returns. `before` is the record the step was chosen from. */
@@ -173,7 +184,7 @@ function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOpe
 
 /** Sending again is a look-up, and look-ups are spaced: a server that answers 5xx at once must not be hammered. */
 function paceResend(record: ToolOperation, fact: Extract<StepFact, { kind: 'submitted' }>): ToolOperation {
-  if (unsettledLegs(record.submissionLegs).length === 0 || record.submissionPolicy === 'session-list')
+  if (unsettledLegs(record.submissionLegs).length === 0 || looksWithoutSending(record.submissionPolicy))
     return record;
   const spaced = spaceLookUps(record, fact.at);
   return { ...spaced, nextLookUpAt: later(spaced.nextLookUpAt, fact.notBeforeAt) };
@@ -197,7 +208,15 @@ function spaceLookUps(record: ToolOperation, at: number): ToolOperation {
 }
 
 function foldLookUp(record: ToolOperation, fact: Extract<StepFact, { kind: 'lookedUp' }>): ToolOperation {
-  return afterRecheck(spaceLookUps(record, fact.at), fact.at, fact.finding !== 'cannotTell');
+  const looked = spaceLookUps(record, fact.at);
+  const isWordDone = fact.given !== undefined && fact.given === record.operator?.remoteId;
+  if (!isWordDone) return afterRecheck(looked, fact.at, fact.finding !== 'cannotTell');
+  // Followed once, it led where it led: what it named is looked at, or the hold says why it was not taken.
+  const hold =
+    looked.hold && fact.finding === 'cannotTell' && fact.evidence !== null
+      ? { ...looked.hold, evidence: clip(fact.evidence, LIMITS.evidenceChars) }
+      : looked.hold;
+  return afterRecheck({ ...looked, hold, operator: null }, fact.at, fact.finding !== 'cannotTell');
 }
 
 function foldObservation(

@@ -40,9 +40,11 @@ export function decideEnd(row: RowSnapshot, operator: OperatorWord | null): End 
   if (row.rejection) {
     return { state: 'REJECTED', outcome: 'rejected', failureKind: null, evidence: row.rejection.code };
   }
-  const nothingRuns = !row.remoteReference && (unsettledLegs(row.legs).length === 0 || isAbsenceProved(row));
+  const isInDoubt = unsettledLegs(row.legs).length > 0;
+  const nothingRuns = !row.remoteReference && (!isInDoubt || isAbsenceProved(row));
   if (row.cancelGeneration > 0 && !seen && nothingRuns) {
-    return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence: 'never sent' };
+    const evidence = isInDoubt ? 'proved absent' : 'never sent';
+    return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence };
   }
   return null;
 }
@@ -81,7 +83,7 @@ export function buildReceipt(row: RowSnapshot, end: End, course: Course, accepte
     descriptorDigest: row.descriptorDigest,
     adapter: row.adapter,
     submissionPolicy: row.submissionPolicy,
-    remoteReference: row.remoteReference,
+    remoteReference: isTakenBack(row, end) ? null : row.remoteReference,
     submissionLegs: row.legs,
     state: end.state,
     outcome: end.outcome,
@@ -104,6 +106,14 @@ export function buildReceipt(row: RowSnapshot, end: End, course: Course, accepte
     decision: { evidence: end.evidence, reason: row.rejection?.message ?? row.cancelReason ?? course.reason },
     effects: owesReconciliation(row, end) ? 'EFFECT_RECONCILIATION_REQUIRED' : 'none-owed',
   };
+}
+
+/** "Never created" takes back what an operator's own word named and no look has found. */
+export function isTakenBack(
+  { remoteReference }: Pick<RowSnapshot, 'remoteReference'>,
+  { outcome }: Pick<End, 'outcome'>,
+): boolean {
+  return remoteReference?.isUnseen === true && outcome === 'rejected';
 }
 
 /** Bytes may have been sent, nothing was accepted, and the tool is not declared free of side effects. */

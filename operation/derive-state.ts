@@ -16,8 +16,9 @@ export function deriveState(record: Omit<ToolOperation, 'state'>): OperationStat
     return openRounds(record.rounds).length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
   }
   if (unsettledLegs(record.submissionLegs).length === 0) return 'SUBMITTING';
-  const absent = { legs: record.submissionLegs, provedAbsentAtLeg: record.provedAbsentAtLeg };
-  return isAbsenceProved(absent) ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+  return isAbsenceProved({ ...record, legs: record.submissionLegs })
+    ? 'NOT_FOUND_SAFE'
+    : 'SUBMISSION_UNKNOWN';
 }
 
 function endingState(record: Omit<ToolOperation, 'state'>): OperationState {

@@ -2,7 +2,7 @@
 // Must never be called but from the fold; `at` is the time of the fact being folded.
 
 import { LIMITS } from './limits.js';
-import { openRounds, waitDeadlineAt } from './policy.js';
+import { looksWithoutSending, openRounds, waitDeadlineAt } from './policy.js';
 import type { ToolOperation } from './record.js';
 import { holdOperation } from './hold.js';
 
@@ -10,6 +10,9 @@ export function enforceTime(record: ToolOperation, at: number): ToolOperation {
   switch (record.state) {
     case 'SUBMISSION_UNKNOWN':
       return enforceUnknown(record, at);
+    case 'NOT_FOUND_SAFE':
+      // The doubt is over: a further leg has its own time, and its own pace, to be looked up.
+      return { ...record, lookUpDeadlineAt: null, lookUps: 0, nextLookUpAt: null };
     case 'WORKING':
       return isPast(waitDeadlineAt(record), at) ? askCancel(record, at, 'wait-budget') : record;
     case 'INPUT_REQUIRED':
@@ -45,7 +48,7 @@ function enforceUnknown(record: ToolOperation, at: number): ToolOperation {
     return holdOperation(record, 'ambiguous-submission', at, evidence);
   }
   // A raised generation bars every further claim, so sending again looks nothing up any more.
-  if (record.submissionPolicy !== 'session-list' && record.cancelGeneration > 0) {
+  if (!looksWithoutSending(record.submissionPolicy) && record.cancelGeneration > 0) {
     return holdOperation(record, 'ambiguous-submission', at, evidence);
   }
   if (record.submissionPolicy === 'repeatable') {

@@ -79,6 +79,8 @@ export type StepFact =
       readonly row: RowSnapshot;
       readonly finding: LookUpFinding;
       readonly evidence: string | null;
+      /** The remote id an operator gave, where the step followed that word; absent in a look-up of our own. */
+      readonly given?: string;
     }
   | {
       readonly kind: 'observed';

@@ -49,7 +49,8 @@ function mergeRounds(known: readonly InputRound[], rows: readonly InputRound[]):
 export function isBehind(record: ToolOperation, row: RowSnapshot): string | null {
   if (row.executionEpoch < record.executionEpoch) return 'the row holds an older execution epoch';
   if (row.legs.length < record.submissionLegs.length) return 'the row misses a submission leg';
-  if (record.remoteReference && !row.remoteReference) return 'the row misses the remote reference';
+  if (record.remoteReference && !record.remoteReference.isUnseen && !row.remoteReference)
+    return 'the row misses the remote reference';
   if (row.rounds.length < record.rounds.length) return 'the row misses an input round';
   if (row.cancelGeneration < record.cancelGeneration) return 'the row holds an older cancel generation';
   if (record.terminalObservation && !row.terminalObservation)

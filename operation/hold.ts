@@ -2,7 +2,7 @@
 // Must never end an operation; only evidence or an operator does.
 
 import { LIMITS } from './limits.js';
-import { backOffMs, clip } from './policy.js';
+import { backOffMs, clip, isAbsenceProved } from './policy.js';
 import type { Hold, HoldReason, ToolOperation } from './record.js';
 
 /** Looking again can help only where there is something to look at. */
@@ -38,13 +38,21 @@ export function releaseHold(record: ToolOperation, at: number): ToolOperation {
   return { ...record, hold: null, heldMs: record.heldMs + Math.max(0, at - record.hold.sinceAt) };
 }
 
-/** A look taken while held: news of an end releases the hold, anything else waits for the next look. */
+/** A look taken while held: news of an end or proof by key releases the hold, anything else waits for the next look. */
 export function afterRecheck(record: ToolOperation, at: number, sawSomething: boolean): ToolOperation {
   const hold = record.hold;
   if (!hold) return record;
-  const isNews = sawSomething && (record.terminalObservation !== null || hold.reason === 'handle-lost');
+  const isNews =
+    sawSomething &&
+    (record.terminalObservation !== null || hold.reason === 'handle-lost' || isProvedAbsent(record));
   if (isNews) return releaseHold(record, at);
   const rechecks = hold.rechecks + 1;
   const gapMs = backOffMs(LIMITS.recheckGapMs, LIMITS.recheckCeilingMs, rechecks + 1);
   return { ...record, hold: { ...hold, rechecks, nextRecheckAt: at + gapMs } };
+}
+
+/** Then the same key may be sent again; not over an operator's word, which has decided the end already. */
+function isProvedAbsent(record: ToolOperation): boolean {
+  const absent = { legs: record.submissionLegs, provedAbsentAtLeg: record.provedAbsentAtLeg };
+  return !record.remoteReference && !record.operator && isAbsenceProved(absent);
 }

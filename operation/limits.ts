@@ -60,6 +60,7 @@ export const LIMITS = {
   missedGapMs: 3 * SECOND_MS,
   silentAskGapMs: 2 * SECOND_MS,
   silentAskCeilingMs: 60 * SECOND_MS,
+  createLagMs: 30 * SECOND_MS,
   attachGapMs: 2 * SECOND_MS,
   ledgerGapMs: 30 * SECOND_MS,
   recheckGapMs: 10 * MINUTE_MS,

@@ -39,6 +39,7 @@ export type AdapterName = (typeof ADAPTERS)[number];
 export const SUBMISSION_POLICIES = [
   'key-argument',
   'key-meta',
+  'lookup-tool',
   'session-list',
   'repeatable',
   'at-most-once',

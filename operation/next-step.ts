@@ -29,6 +29,8 @@ export type Step =
       /** Absolute: past it the step ends without having seen anything. */
       readonly deadlineAt: number | null;
       readonly given?: string;
+      /** Whose word it is, and on what evidence. */
+      readonly grounds?: string;
     }
   | ObserveStep
   | { readonly kind: 'answer'; readonly reply: ReplyMail; readonly deadlineAt: number }
@@ -139,8 +141,16 @@ function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
 }
 
 function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
-  if (record.operator?.remoteId != null)
-    return { kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given: record.operator.remoteId };
+  if (record.operator?.remoteId != null) {
+    const { remoteId: given, decidedBy, evidence } = record.operator;
+    return {
+      kind: 'lookUp',
+      notBeforeAt: null,
+      deadlineAt: null,
+      given,
+      grounds: `operator ${decidedBy}: ${evidence}`,
+    };
+  }
   if (record.operator) return { kind: 'accept' };
   const recheckAt = record.hold?.nextRecheckAt ?? null;
   if (recheckAt !== null && nowMs >= recheckAt) return recheck(record, nowMs);
@@ -150,7 +160,9 @@ function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
 /** One look, whatever it shows: at the work where it is known, else whether it has become known. */
 function recheck(record: ToolOperation, nowMs: number): Step {
   if (!record.remoteReference) return { kind: 'lookUp', notBeforeAt: null, deadlineAt: nowMs };
-  const freshSession = record.hold?.reason === 'handle-lost' || needsFreshSession(record);
+  // In turns: the work may be found from anywhere again, or only where it was made.
+  const freshSession =
+    record.hold?.reason === 'handle-lost' ? record.hold.rechecks % 2 === 0 : needsFreshSession(record);
   return { ...observeStep(record, null), notBeforeAt: null, freshSession, once: true };
 }
 

@@ -3,7 +3,7 @@
 
 import { LIMITS } from './limits.js';
 import type { SubmissionPolicyName } from './names.js';
-import type { InputRound, RowSnapshot, SubmissionLeg } from './row.js';
+import type { InputRound, LookUpSettings, RowSnapshot, SubmissionLeg } from './row.js';
 import type { ToolOperation } from './record.js';
 
 /** Bytes of this leg may be on the wire and nobody knows what became of them. */
@@ -20,11 +20,40 @@ export function unsettledLegs(legs: readonly SubmissionLeg[]): readonly Submissi
   return legs.filter(isUnsettled);
 }
 
-export function isAbsenceProved(row: Pick<RowSnapshot, 'legs' | 'provedAbsentAtLeg'>): boolean {
-  return row.provedAbsentAtLeg !== null && row.provedAbsentAtLeg >= row.legs.length;
+type Legs = Pick<RowSnapshot, 'legs' | 'provedAbsentAtLeg'>;
+
+/** Every leg in doubt was looked for and is not there. */
+export function isAbsenceProved({ legs, provedAbsentAtLeg }: Legs): boolean {
+  return provedAbsentAtLeg !== null && unsettledLegs(legs).every(({ leg }) => leg <= provedAbsentAtLeg);
 }
 
-export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'ambiguous';
+/**
+ * Whether a look sent at `lookedAt` that saw nothing proves that nothing was started: every leg was closed by then, and
+ * since the last one closed `settleAfter` had passed. The store asks this inside the transaction: a look that came home
+ * late says nothing about a leg that was claimed after it.
+ */
+export function mayProveAbsence(row: Pick<RowSnapshot, 'legs' | 'policy'>, lookedAt: number): boolean {
+  const settleAfterMs = row.policy.lookUp?.settleAfterMs ?? 0;
+  return row.legs.every((leg) => leg.closedAt !== null && leg.closedAt + settleAfterMs <= lookedAt);
+}
+
+/** A look-up that sends nothing again: it goes on where no further leg may be claimed. */
+export function looksWithoutSending(policy: SubmissionPolicyName | null): boolean {
+  return policy === 'session-list' || policy === 'lookup-tool';
+}
+
+/** Where the submission key rides, or null where none is sent. */
+export function keyPlaceOf(
+  policy: SubmissionPolicyName | null,
+  lookUp: LookUpSettings | undefined,
+): 'argument' | 'meta' | null {
+  if (policy === 'key-argument') return 'argument';
+  if (policy === 'key-meta') return 'meta';
+  return policy === 'lookup-tool' ? (lookUp?.keyPlace ?? null) : null;
+}
+
+/** `spent`: absence is proved and a further leg would be safe, but there were enough of them. */
+export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'ambiguous' | 'spent';
 
 /**
  * Whether a further leg may be claimed (DESIGN section 5). The store asks this inside the claiming transaction,
@@ -34,7 +63,10 @@ export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
   if (row.receipt || row.terminalObservation || row.remoteReference || row.rejection) return 'settled';
   if (row.cancelGeneration > 0) return 'cancelled';
   const unsettled = unsettledLegs(row.legs);
-  if (unsettled.length === 0 || isAbsenceProved(row)) return 'granted';
+  if (unsettled.length === 0) return 'granted';
+  if (isAbsenceProved(row)) {
+    return row.legs.filter(mayHaveBeenSent).length < LIMITS.submissionLegs ? 'granted' : 'spent';
+  }
   if (unsettled.some((leg) => leg.outcome === 'open')) return 'ambiguous';
   switch (row.submissionPolicy) {
     case 'key-argument':
@@ -47,9 +79,12 @@ export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
   }
 }
 
-/** A refusal proves that nothing started only where no other leg is in doubt. */
-export function mayReject(legs: readonly SubmissionLeg[]): boolean {
-  return legs.every((leg) => leg.outcome === 'notSent' || leg.outcome === 'refused');
+/** A refusal proves that nothing started only where no other leg is in doubt, or proved to be absent. */
+export function mayReject(row: Legs): boolean {
+  return row.legs.every(
+    (leg) =>
+      leg.outcome === 'notSent' || leg.outcome === 'refused' || (isUnsettled(leg) && isAbsenceProved(row)),
+  );
 }
 
 /** The server still waits for this round as far as we know. */

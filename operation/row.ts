@@ -11,6 +11,8 @@ export interface RemoteReference {
   readonly remoteId: string;
   /** All else the adapter needs: session id, negotiated version. Never a credential. */
   readonly locator: JsonObject;
+  /** Only an operator's word, and no look has found it yet: it settles no leg, and gives way to what the server names. */
+  readonly isUnseen?: true;
 }
 
 /** How one attempt to put bytes on the wire ended; `open` = claimed, end unknown. */
@@ -99,6 +101,21 @@ export type RejectionCode =
   | 'unsupported-protocol'
   | 'operator';
 
+/** How work is found again by its submission key (`lookup-tool`). */
+export interface LookUpSettings {
+  /** Where the submission itself carries the key. */
+  readonly keyPlace: 'argument' | 'meta';
+  /** The tool that looks, and the argument that takes the key there. */
+  readonly tool: string;
+  readonly argument: string;
+  /** JSON pointer (RFC 6901) to the id of the work in the tool's answer. */
+  readonly idPointer: string;
+  /** Declared by the operator: where this tool finds nothing, nothing was started. */
+  readonly provesAbsence: boolean;
+  /** How long after the last leg was closed "absent" begins to count. */
+  readonly settleAfterMs: number;
+}
+
 /** The policy of one operation, fixed when its row is created; later configuration edits touch new operations only. */
 export interface OperationPolicy {
   readonly waitBudgetMs: number;
@@ -114,8 +131,10 @@ export interface OperationPolicy {
   readonly maxResultBytes?: number;
   /** As configured; null = decided from what the server declares when the operation is submitted. */
   readonly submissionPolicy: SubmissionPolicyName | null;
-  /** Argument name (key-argument) or `_meta` key (key-meta). */
+  /** Argument name or `_meta` key that takes the submission key. */
   readonly keyName: string | null;
+  /** Of `lookup-tool` only; rows of earlier releases lack it. */
+  readonly lookUp?: LookUpSettings;
   readonly sideEffects: 'none' | 'unknown';
   readonly protocol: AdapterName | 'auto';
   readonly onUnresolved:
@@ -149,7 +168,7 @@ export interface RowSnapshot {
   readonly terminalObservation: TerminalObservation | null;
   readonly rejection: Rejection | null;
   readonly result: StoredResult | null;
-  /** Set only when a look-up proved absence with every leg closed; a later leg makes it history. */
+  /** The last leg that a look-up proved absent, with every leg closed; a later leg in doubt makes it history. */
   readonly provedAbsentAtLeg: number | null;
   readonly receipt: Receipt | null;
 }

@@ -3,7 +3,7 @@
 
 import type { JsonObject, JsonValue } from '../operation/json.js';
 import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
-import type { InputAction, Question, RemoteReference } from '../operation/row.js';
+import type { InputAction, LookUpSettings, Question, RemoteReference } from '../operation/row.js';
 
 /** A configured tool server as the worker knows it. `headers` may hold credentials: never stored, never logged. */
 export interface ToolServer {
@@ -23,6 +23,8 @@ export interface ToolCall {
   readonly submissionKey: string;
   readonly submissionPolicy: SubmissionPolicyName;
   readonly keyName: string | null;
+  /** Of `lookup-tool` only. */
+  readonly lookUp?: LookUpSettings;
   /** How long a plain synchronous call may take (ms). */
   readonly synchronousBoundMs: number;
   /** The largest result to take (bytes); absent: the default of operation/limits.ts. */
@@ -41,6 +43,15 @@ export interface Negotiated {
   readonly outputSchema: JsonObject | null;
   readonly canList: boolean;
   readonly annotations: { readonly readOnly: boolean; readonly idempotent: boolean };
+  /** The second tool that was asked for; null where the server does not publish it, absent where none was. */
+  readonly lookUpTool?: PublishedTool | null;
+}
+
+/** What a server publishes about a tool that is only read with. */
+export interface PublishedTool {
+  readonly requiresTasks: boolean;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema: JsonObject | null;
 }
 
 /** `unknownTool` and `unsupported` are proofs that nothing was started. */
@@ -127,7 +138,7 @@ export interface ToolAdapter {
   readonly name: AdapterName;
   /** @throws WireFault NotSent | RefusedByServer | Ambiguous */
   submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission>;
-  /** @throws WireFault Transient */
+  /** `provedAbsent` is what the contract or the operator's declaration proves; whether it counts yet, the store rules. @throws WireFault Transient */
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
   /** @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation */
   observe(server: ToolServer, reference: RemoteReference): Promise<Observation>;
@@ -178,7 +189,7 @@ export interface ToolAdapter {
 /** All wire contracts behind one door: negotiation picks the contract, later steps ask for the pinned one. */
 export interface ProtocolRegistry {
   /** @throws WireFault NotSent | Transient (nothing was submitted either way) | ProtocolViolation */
-  negotiate(server: ToolServer, tool: string): Promise<Negotiation>;
+  negotiate(server: ToolServer, tool: string, lookUpTool?: string): Promise<Negotiation>;
   adapter(name: AdapterName): ToolAdapter;
 }
 

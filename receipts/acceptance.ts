@@ -1,7 +1,13 @@
 // Owns the single acceptance point: the one place that writes a receipt, its ready row, and owed reconciliation.
 // Must never accept what it has not compared, nor write any of the three without the others.
 
-import { PRESENTED_FACTS, presentedBy, type End, type Presented } from '../operation/build-receipt.js';
+import {
+  isTakenBack,
+  PRESENTED_FACTS,
+  presentedBy,
+  type End,
+  type Presented,
+} from '../operation/build-receipt.js';
 import type { Receipt } from '../operation/receipt.js';
 import type { RowSnapshot, StoredResult } from '../operation/row.js';
 import { oweReconciliation } from './effects.js';
@@ -10,6 +16,7 @@ import { toReceiptText } from './receipt-json.js';
 import { keepEvidence, type RowWork } from './row-work.js';
 import type { Tx } from './schema.js';
 import { StoreError, type Fence } from './store.js';
+import { dropReference } from './submission.js';
 
 export type Decide = (row: RowSnapshot) => { end: End; receipt: Receipt } | null;
 
@@ -124,5 +131,10 @@ async function writeEnd(work: RowWork, receipt: Receipt, end: End, at: number): 
     .execute();
   if (receipt.effects === 'EFFECT_RECONCILIATION_REQUIRED') {
     await oweReconciliation(work, `${receipt.outcome}: ${end.evidence}`, at);
+  }
+  if (isTakenBack(row, end)) {
+    const detail = `remote id ${row.remoteReference?.remoteId}, never seen: ${end.evidence}`;
+    await keepEvidence(tx, { callNodeId: row.callNodeId, kind: 'reference-dropped', detail, at });
+    await dropReference(work);
   }
 }

@@ -126,11 +126,11 @@ export class KyselyReceiptStore implements ReceiptStore {
     claimToken: string | null,
     reference: RemoteReference,
     at: number,
-  ): Promise<{ row: RowSnapshot; contradicts: boolean }> {
+  ): Promise<{ row: RowSnapshot; contradicts: boolean; ownedBy?: string }> {
     const { said, row } = await this.#witness(callNodeId, (work) =>
       writeReference(work, claimToken, reference, at),
     );
-    return { row, contradicts: said };
+    return { row, ...said };
   }
 
   replaceLocator(fence: Fence, reference: RemoteReference): Promise<RowSnapshot> {

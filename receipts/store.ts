@@ -126,15 +126,20 @@ export interface ReceiptStore {
   ): Promise<RowSnapshot>;
   /** Closes every leg that another attempt left open as `ambiguous`. Fenced. */
   abandonOpenLegs(fence: Fence, detail: string, at: number): Promise<RowSnapshot>;
-  /** Also closes the leg as `referenced` (claimToken null: found by look-up, the last unsettled leg). Not fenced. */
+  /**
+   * Also closes the leg as `referenced` (claimToken null: found by look-up, the last unsettled leg). An operator's word
+   * (`isUnseen`) closes none, and gives way to another word or to what the server names. `ownedBy`: another operation
+   * of the same server holds this work, so it is not adopted; its leg is `ambiguous`. Not fenced.
+   */
   recordReference(
     callNodeId: string,
     claimToken: string | null,
     reference: RemoteReference,
     at: number,
-  ): Promise<{ row: RowSnapshot; contradicts: boolean }>;
+  ): Promise<{ row: RowSnapshot; contradicts: boolean; ownedBy?: string }>;
   /** A new session for the same remote id. Fenced. */
   replaceLocator(fence: Fence, reference: RemoteReference): Promise<RowSnapshot>;
+  /** `at`: when the look was sent. Recorded only where `mayProveAbsence` holds and no work is known. Fenced. */
   recordAbsence(fence: Fence, evidence: string, at: number): Promise<RowSnapshot>;
   recordAnchor(callNodeId: string, anchor: JsonObject): Promise<void>;
 
@@ -192,6 +197,10 @@ export interface ReceiptStore {
 
 export type EvidenceKind =
   | 'second-reference'
+  | 'foreign-reference'
+  | 'operator-found'
+  | 'reference-replaced'
+  | 'reference-dropped'
   | 'terminal-contradiction'
   | 'result-contradiction'
   | 'acceptance-refused'

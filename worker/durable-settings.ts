@@ -4,7 +4,8 @@
 import { z } from 'zod';
 import { LIMITS } from '../operation/limits.js';
 import { ADAPTERS, SUBMISSION_POLICIES, type SubmissionPolicyName } from '../operation/names.js';
-import type { OperationPolicy } from '../operation/row.js';
+import { isJsonPointer } from '../operation/json-pointer.js';
+import type { LookUpSettings, OperationPolicy } from '../operation/row.js';
 import { listOf } from './configuration-error.js';
 import { DURATION_FORMS, parseDurationMs } from './durations.js';
 import { nearestWord } from './nearest-word.js';
@@ -22,8 +23,10 @@ export interface ToolSettings {
 
 export interface SubmissionSettings {
   readonly policy: SubmissionPolicyName;
-  /** Argument name (key-argument) or `_meta` key (key-meta). */
+  /** Argument name or `_meta` key that takes the submission key. */
   readonly keyName: string | null;
+  /** Of `lookup-tool` only. */
+  readonly lookUp?: LookUpSettings;
 }
 
 /** An object with these keys only; a stranger is told the nearest of them. */
@@ -57,15 +60,41 @@ function keyName(what: string) {
   return z.string({ error }).min(1, { error });
 }
 
+const ARGUMENT = 'the name of the argument that takes the key';
+const META_KEY = 'the _meta key that takes the key';
+const POINTER_FORM =
+  'must be a JSON pointer to the id in the tool\'s answer, e.g. "/structuredContent/jobId", or "/jobId" in the JSON of its first text';
+
+const lookUp = strict({
+  tool: keyName('the name of the tool that looks work up by its key'),
+  argument: keyName(`${ARGUMENT} there`),
+  id: z.string({ error: POINTER_FORM }).refine(isJsonPointer, { error: POINTER_FORM }),
+  provesAbsence: z.boolean({ error: 'must be true or false' }).default(false),
+  settleAfter: duration.optional(),
+});
+
+/** Absent counts only so long after the last leg was closed: requests under way, and lists that lag. */
+const SETTLE_AFTER_MS = 30_000;
+
+const lookUpTool = strict({
+  policy: z.literal('lookup-tool'),
+  argument: keyName(ARGUMENT).optional(),
+  key: keyName(META_KEY).optional(),
+  lookUp,
+}).refine(({ argument, key }) => (argument === undefined) !== (key === undefined), {
+  error: 'must have either "argument" or "key" to carry the key of the submission',
+});
+
 const submission = z
   .discriminatedUnion(
     'policy',
     [
       strict({
         policy: z.literal('key-argument'),
-        argument: keyName('the name of the argument that takes the key'),
+        argument: keyName(ARGUMENT),
       }),
-      strict({ policy: z.literal('key-meta'), key: keyName('the _meta key that takes the key') }),
+      strict({ policy: z.literal('key-meta'), key: keyName(META_KEY) }),
+      lookUpTool,
       strict({ policy: z.literal('session-list') }),
       strict({ policy: z.literal('repeatable') }),
       strict({ policy: z.literal('at-most-once') }),
@@ -78,6 +107,19 @@ const submission = z
         return { policy: given.policy, keyName: given.argument };
       case 'key-meta':
         return { policy: given.policy, keyName: given.key };
+      case 'lookup-tool':
+        return {
+          policy: given.policy,
+          keyName: given.argument ?? given.key ?? null,
+          lookUp: {
+            keyPlace: given.argument === undefined ? 'meta' : 'argument',
+            tool: given.lookUp.tool,
+            argument: given.lookUp.argument,
+            idPointer: given.lookUp.id,
+            provesAbsence: given.lookUp.provesAbsence,
+            settleAfterMs: given.lookUp.settleAfter ?? SETTLE_AFTER_MS,
+          },
+        };
       default:
         return { policy: given.policy, keyName: null };
     }

@@ -26,7 +26,8 @@ export function observedRegistry(
     }
   };
   return {
-    negotiate: (server, tool) => timed(server.name, 'negotiate', () => registry.negotiate(server, tool)),
+    negotiate: (server, ...rest) =>
+      timed(server.name, 'negotiate', () => registry.negotiate(server, ...rest)),
     adapter: (name) => {
       const inner = registry.adapter(name);
       const observed: ToolAdapter = {

@@ -4,6 +4,7 @@
 import { submissionKey } from '../operation/digests.js';
 import type { JsonObject } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
+import { keyPlaceOf } from '../operation/policy.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
 import { type Negotiated, type Negotiation, type ToolServer, WireFault } from '../protocols/adapter.js';
 import { createProtocolRegistry } from '../protocols/registry.js';
@@ -60,10 +61,10 @@ export async function preflight(
   const protocols = createProtocolRegistry();
   const negotiation = await negotiated(() => protocols.negotiate(server, tool), server);
   await protocols.adapter(negotiation.adapter).release(server, negotiation.session);
-  const { submissionPolicy, keyName } = policyOf(config.servers.get(serverName), tool);
+  const { submissionPolicy, keyName, lookUp } = policyOf(config.servers.get(serverName), tool);
   // The key's value is derived later; one of the same form is as good for the schema.
   const keyed =
-    submissionPolicy === 'key-argument' && keyName !== null
+    keyPlaceOf(submissionPolicy, lookUp) === 'argument' && keyName !== null
       ? { ...args, [keyName]: submissionKey('preflight', digests) }
       : args;
   const miss = checkSchema(negotiation.inputSchema, keyed);

@@ -72,6 +72,7 @@ function performFact(
         notBeforeAt: step.notBeforeAt,
         deadlineAt: step.deadlineAt,
         given: step.given ?? null,
+        ...(step.grounds === undefined ? {} : { grounds: step.grounds }),
       });
     case 'observe':
     case 'askHuman':

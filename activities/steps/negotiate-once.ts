@@ -2,8 +2,9 @@
 // Must never claim or send.
 
 import { LIMITS } from '../../operation/limits.js';
-import type { JsonObject } from '../../operation/json.js';
-import { clip, decideSubmissionPolicy } from '../../operation/policy.js';
+import type { JsonObject, JsonValue } from '../../operation/json.js';
+import { pointerTokens } from '../../operation/json-pointer.js';
+import { clip, decideSubmissionPolicy, isAbsenceProved, keyPlaceOf } from '../../operation/policy.js';
 import type { Rejection, RowSnapshot } from '../../operation/row.js';
 import { type Negotiated, type ToolServer, WireFault } from '../../protocols/adapter.js';
 import type { Ports } from '../ports.js';
@@ -19,7 +20,8 @@ export interface Ready {
 /** Adapter, descriptor and session are pinned before the first claim that counts; the adapter stays for ever. */
 export async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<Ready> {
   const wasSent = row.adapter !== null && row.legs.some((leg) => leg.outcome !== 'notSent');
-  if (wasSent) return { row, session: await sessionForResend(row, ports) };
+  // What is proved to have started nothing binds nothing: the next leg gets a session of its own, which is kept.
+  if (wasSent && !isAbsenceProved(row)) return { row, session: await sessionForResend(row, ports) };
   const negotiated = await negotiateFirst(input, row, ports);
   const { session } = await ports.receipts.wireState(row.callNodeId);
   return { row: negotiated, session: session ?? {} };
@@ -36,7 +38,7 @@ async function sessionForResend(row: RowSnapshot, ports: Ports): Promise<JsonObj
 
 async function negotiateFirst(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<RowSnapshot> {
   const server = serverOf(ports, row);
-  const negotiation = await ports.protocols.negotiate(server, row.tool);
+  const negotiation = await ports.protocols.negotiate(server, row.tool, row.policy.lookUp?.tool);
   if (negotiation.kind === 'unknownTool') {
     return ports.receipts.recordRejection(input, { code: 'unknown-tool', message: negotiation.message });
   }
@@ -89,10 +91,10 @@ function objectionTo(
       `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;
     return { code: 'LongTaskUnsupported', message };
   }
-  const keyMiss = keyObjection(negotiated, row);
-  if (keyMiss) return keyMiss;
+  const mistake = keyObjection(negotiated, row) ?? lookUpObjection(negotiated, row, ports);
+  if (mistake !== null) return { code: 'bad-arguments', message: clip(mistake, LIMITS.evidenceChars) };
   const keyed =
-    policy.submissionPolicy === 'key-argument' && policy.keyName
+    keyPlaceOf(policy.submissionPolicy, policy.lookUp) === 'argument' && policy.keyName
       ? { ...args, [policy.keyName]: row.submissionKey }
       : args;
   const miss = ports.checkSchema(negotiated.inputSchema, keyed);
@@ -102,10 +104,40 @@ function objectionTo(
 }
 
 /** A key that the tool has no argument for deduplicates nothing: to send again under it would run it twice. */
-function keyObjection({ inputSchema }: Negotiated, { policy, tool }: RowSnapshot): Rejection | null {
+function keyObjection({ inputSchema }: Negotiated, { policy, tool }: RowSnapshot): string | null {
   const { properties } = inputSchema;
-  if (policy.submissionPolicy !== 'key-argument' || policy.keyName === null) return null;
+  if (keyPlaceOf(policy.submissionPolicy, policy.lookUp) !== 'argument' || policy.keyName === null)
+    return null;
   if (typeof properties !== 'object' || properties === null || policy.keyName in properties) return null;
-  const message = `tool "${tool}" has no argument "${policy.keyName}" to carry the key: mend submission.argument`;
-  return { code: 'bad-arguments', message };
+  return `tool "${tool}" has no argument "${policy.keyName}" to carry the key: mend submission.argument`;
+}
+
+/** A look-up that can never answer, or would take every answer for "absent", is a mistake to be told before the first leg. */
+function lookUpObjection({ lookUpTool }: Negotiated, { policy, submissionKey }: RowSnapshot, ports: Ports) {
+  const { lookUp } = policy;
+  if (policy.submissionPolicy !== 'lookup-tool' || !lookUp) return null;
+  const { tool, argument, idPointer } = lookUp;
+  if (!lookUpTool)
+    return `the server has no tool "${tool}" to look submissions up with: mend submission.lookUp.tool`;
+  if (lookUpTool.requiresTasks)
+    return `tool "${tool}" runs as a task only, a look-up is a plain call: mend submission.lookUp.tool`;
+  const miss = ports.checkSchema(lookUpTool.inputSchema, { [argument]: submissionKey });
+  if (miss !== null)
+    return `tool "${tool}" does not take { "${argument}": key }: ${miss}; mend submission.lookUp`;
+  return isPublished(lookUpTool.outputSchema, idPointer)
+    ? null
+    : `tool "${tool}" publishes no ${idPointer} in its output: mend submission.lookUp.id`;
+}
+
+/** Only a schema that names its members, without one of that name, speaks against a pointer. */
+function isPublished(outputSchema: JsonObject | null, pointer: string): boolean {
+  const [first, ...members] = pointerTokens(pointer);
+  let schema: JsonValue | undefined = first === 'structuredContent' ? (outputSchema ?? undefined) : undefined;
+  for (const member of members) {
+    const { properties } = (schema ?? {}) as { readonly properties?: JsonValue };
+    if (typeof properties !== 'object' || properties === null) return true;
+    if (!Object.hasOwn(properties, member)) return false;
+    schema = (properties as JsonObject)[member];
+  }
+  return true;
 }

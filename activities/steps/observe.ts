@@ -16,6 +16,7 @@ import type { RowSnapshot } from '../../operation/row.js';
 import type { Observation, WireFault, WireFaultKind } from '../../protocols/adapter.js';
 import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
+import { isCreateLag } from './create-lag.js';
 import { recordEnd } from './fetch-result.js';
 import { silenceGapMs, withNotice } from './notice.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
@@ -33,9 +34,11 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
   try {
     const reach = await reachInSession(looking, row);
     const seen = await reach.adapter.observe(reach.server, reach.reference);
-    if (input.freshSession) await ports.receipts.replaceLocator(input, reach.reference);
+    const foundAs = await confirm(looking, row, reach);
     await attempt.seam('observe:after-reply');
-    return await foldSeen(noteSeen(looking, seen), row, reach, seen);
+    if (foundAs.ownedBy !== undefined)
+      return outcome(looking, foundAs.row, 'notFound', `it is the work of operation ${foundAs.ownedBy}`);
+    return await foldSeen(noteSeen(looking, seen), foundAs.row, reach, seen);
   } catch (error) {
     // What no adapter foresaw breaks the contract too.
     const fault = wireFaultFrom(error, 'ProtocolViolation');
@@ -87,6 +90,19 @@ async function reachInSession(look: Look, row: RowSnapshot): Promise<Reach> {
   const reach = reachOf(look.ports, row);
   if (!look.input.freshSession) return reach;
   return { ...reach, reference: await reach.adapter.renewSession(reach.server, reach.reference) };
+}
+
+/** The look has found the work: a renewed session is its own from now on, and an operator's word is seen to be true. */
+async function confirm(
+  { input, ports }: Look,
+  row: RowSnapshot,
+  { reference }: Reach,
+): Promise<{ readonly row: RowSnapshot; readonly ownedBy?: string }> {
+  if (row.remoteReference?.isUnseen) {
+    const { remoteId, locator } = reference;
+    return ports.receipts.recordReference(row.callNodeId, null, { remoteId, locator }, ports.clock.nowMs());
+  }
+  return { row: input.freshSession ? await ports.receipts.replaceLocator(input, reference) : row };
 }
 
 /** Counts the look and sets the floor of the next one. */
@@ -192,7 +208,7 @@ const MISSES: Partial<Record<WireFaultKind, ObserveFinding>> = {
 
 function foldFault(look: Look, row: RowSnapshot, fault: WireFault): StepFact {
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
-  const finding = MISSES[fault.kind];
+  const finding = isCreateLag(look, row, fault) ? undefined : MISSES[fault.kind];
   if (finding) {
     const missed = outcome(look, row, finding, fault.message);
     return { ...missed, ...notBefore(missed.at, fault.retryAfterMs) };

@@ -89,10 +89,21 @@ async function sendOnClaim(
   await attempt.seam('submit:before-claim');
   const claimToken = ports.newToken();
   const claim = await ports.receipts.claimLeg(input, claimToken, ports.clock.nowMs());
+  if (claim.ruling === 'spent') return { row: await rejectSpent(input, claim.row, ports) };
   if (claim.ruling !== 'granted') return { row: claim.row };
   // A crash from here on leaves the leg open: the next attempt reads it as ambiguous.
   await attempt.seam('submit:after-claim');
   const wire = await ports.receipts.wireState(row.callNodeId);
+  // A stall since the claim may have outlived it: what another attempt has given up must not leave after all.
+  const held = await ports.receipts.read(row.callNodeId);
+  if (held?.legs.find((leg) => leg.claimToken === claimToken)?.outcome !== 'open') {
+    const end = {
+      outcome: 'notSent',
+      detail: 'given up before it was sent',
+      at: ports.clock.nowMs(),
+    } as const;
+    return { row: await ports.receipts.closeLeg(row.callNodeId, claimToken, end) };
+  }
   const adapter = ports.protocols.adapter(claim.row.adapter ?? 'synchronous');
   try {
     // Never interrupted once its bytes may have left: hanging up would make a known end unknown.
@@ -104,6 +115,7 @@ async function sendOnClaim(
         submissionKey: row.submissionKey,
         submissionPolicy: claim.row.submissionPolicy ?? 'at-most-once',
         keyName: row.policy.keyName,
+        ...(row.policy.lookUp ? { lookUp: row.policy.lookUp } : {}),
         synchronousBoundMs: row.policy.synchronousBoundMs,
         maxResultBytes: maxResultBytesOf(row),
       },
@@ -124,6 +136,15 @@ async function sendOnClaim(
     const tooLarge = error.isTooLarge ? { tooLarge: tooLargeEvidence(error.message, closed) } : {};
     return { row: closed, ...tooLarge, ...notBefore(ports.clock.nowMs(), error.retryAfterMs) };
   }
+}
+
+/** Looked for and absent after each of them: nothing was started, and it is not tried for ever. */
+function rejectSpent(fence: Fence, row: RowSnapshot, ports: Ports): Promise<RowSnapshot> {
+  const message = `proved absent after ${row.legs.length} submissions: ${row.legs.at(-1)?.detail ?? 'no detail'}`;
+  return ports.receipts.recordRejection(fence, {
+    code: 'submit-deadline',
+    message: clip(message, LIMITS.evidenceChars),
+  });
 }
 
 function showProgress(attempt: Attempt, ports: Ports, message: string): void {
@@ -158,6 +179,8 @@ async function recordSubmission(
   }
   const { reference } = submission;
   const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, reference, at);
+  // It belongs to another operation: neither looked at nor cancelled.
+  if (recorded.ownedBy !== undefined) return { row: recorded.row };
   // A second piece of remote work for one operation: stop it, as far as that goes. The store keeps the evidence.
   if (recorded.contradicts) await adapter.cancel(server, reference, async () => {}).catch(() => null);
   return { row: recorded.row, seen: firstSightOf(submission.observation, at, ports) };

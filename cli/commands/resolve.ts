@@ -78,7 +78,9 @@ async function whatCame(handle: ToolOperationHandle, before: OperationView): Pro
     // Held without a word in it: not taken, or held anew.
     const isHeld = view.state === 'UNRESOLVED' && !view.decidedByOperator;
     if (view.receipt || view.state !== 'UNRESOLVED' || isHeld || Date.now() > untilAt) {
-      if (!isHeld || view.heldSince !== before.heldSince) return view;
+      // A word that was followed and led to nothing leaves its hold with other evidence.
+      const isOther = view.heldSince !== before.heldSince || view.evidence !== before.evidence;
+      if (!isHeld || isOther) return view;
       throw new CommandError(refusalOf(before));
     }
     await sleep(LOOK_AGAIN_MS);

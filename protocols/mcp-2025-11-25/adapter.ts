@@ -21,6 +21,7 @@ import {
   type WireQuestion,
 } from '../adapter.js';
 import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
+import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
 import { memberOf } from '../mcp/json-rpc.js';
@@ -55,6 +56,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
   }
 
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp> {
+    if (call.submissionPolicy === 'lookup-tool') return lookUpByTool(call, session);
     return findTask(call.server, readSession(session), session, firstLegClaimedAt);
   }
 

@@ -8,7 +8,13 @@ import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import { editDistance } from '../../primitives/edit-distance.js';
 import { digests } from '../../primitives/node-primitives.js';
-import { WireFault, type Negotiated, type Negotiation, type ToolServer } from '../adapter.js';
+import {
+  WireFault,
+  type Negotiated,
+  type Negotiation,
+  type PublishedTool,
+  type ToolServer,
+} from '../adapter.js';
 import { withCleanTexts } from '../redact.js';
 import { violation } from './faults.js';
 import { isDigestible, isObject } from './json-rpc.js';
@@ -23,7 +29,11 @@ import {
 } from './session.js';
 
 /** @throws WireFault NotSent | Transient | ProtocolViolation */
-export async function negotiateMcp(server: ToolServer, tool: string): Promise<Negotiation> {
+export async function negotiateMcp(
+  server: ToolServer,
+  tool: string,
+  lookUpTool?: string,
+): Promise<Negotiation> {
   const opening = await openSession(server);
   if (opening.kind === 'unsupported') {
     return {
@@ -34,7 +44,7 @@ export async function negotiateMcp(server: ToolServer, tool: string): Promise<Ne
   const { opened } = opening;
   let isKept = false;
   try {
-    const negotiation = await choose(server, tool, opened);
+    const negotiation = await choose(server, { tool, lookUpTool }, opened);
     isKept = negotiation.kind === 'negotiated';
     return negotiation;
   } catch (error) {
@@ -48,7 +58,16 @@ export async function negotiateMcp(server: ToolServer, tool: string): Promise<Ne
   }
 }
 
-async function choose(server: ToolServer, tool: string, opened: OpenedSession): Promise<Negotiation> {
+interface Wanted {
+  readonly tool: string;
+  readonly lookUpTool: string | undefined;
+}
+
+async function choose(
+  server: ToolServer,
+  { tool, lookUpTool }: Wanted,
+  opened: OpenedSession,
+): Promise<Negotiation> {
   const tools = await listTools(opened.channel);
   const descriptor = tools.find((candidate) => candidate['name'] === tool);
   if (!descriptor) {
@@ -82,7 +101,21 @@ async function choose(server: ToolServer, tool: string, opened: OpenedSession): 
     canCancel: withTasks && opened.session.canCancel,
     listWasEmpty: canList ? await isListEmpty(opened) : null,
   };
-  return { kind: 'negotiated', negotiated: describeTool(descriptor, adapter, session, opened) };
+  const negotiated = describeTool(descriptor, adapter, session, opened);
+  if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };
+  const second = tools.find((candidate) => candidate['name'] === lookUpTool);
+  const published = second ? publishedTool(second, opened) : null;
+  return { kind: 'negotiated', negotiated: { ...negotiated, lookUpTool: published } };
+}
+
+function publishedTool(descriptor: JsonObject, { channel }: OpenedSession): PublishedTool {
+  const { inputSchema, outputSchema } = descriptor;
+  if (!isObject(inputSchema)) throw violation('a tool publishes no input schema');
+  return {
+    requiresTasks: taskSupportOf(descriptor) === 'required',
+    inputSchema: withCleanTexts(inputSchema, channel.redact),
+    outputSchema: isObject(outputSchema) ? withCleanTexts(outputSchema, channel.redact) : null,
+  };
 }
 
 type TaskSupport = 'forbidden' | 'optional' | 'required';

@@ -1,7 +1,7 @@
 // Owns the two ends of `tools/call` that both MCP contracts share: its parameters, and the shape of a tool's result.
 // Must never decide whether a task is asked for: each contract does.
 
-import { clip } from '../../operation/policy.js';
+import { clip, keyPlaceOf } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject } from '../../operation/json.js';
 import { type ReceivedResult, type Submission, type ToolCall, WireFault } from '../adapter.js';
@@ -13,12 +13,13 @@ import type { MessageVerdict, ServerMessage } from './channel.js';
 /** Name, arguments, and the submission key where the policy puts it; `_meta` as given otherwise. */
 export function toolCallParams(call: ToolCall, meta: JsonObject): JsonObject {
   const { submissionPolicy: policy, keyName } = call;
-  const isKeyed = policy === 'key-argument' || policy === 'key-meta';
+  const place = keyPlaceOf(policy, call.lookUp);
   // A broken invariant of ours, found before any byte left: policies with a key are configured with its name.
-  if (isKeyed && keyName === null) throw new Error(`the submission policy ${policy} has no key name`);
+  if ((place !== null || policy === 'lookup-tool') && keyName === null)
+    throw new Error(`the submission policy ${policy} has no key name`);
   const key = keyName === null ? {} : { [keyName]: call.submissionKey };
-  const args = policy === 'key-argument' ? { ...call.arguments, ...key } : call.arguments;
-  const fullMeta = policy === 'key-meta' ? { ...meta, ...key } : meta;
+  const args = place === 'argument' ? { ...call.arguments, ...key } : call.arguments;
+  const fullMeta = place === 'meta' ? { ...meta, ...key } : meta;
   return {
     name: call.tool,
     arguments: args,

@@ -19,6 +19,7 @@ import {
   type ToolServer,
 } from '../adapter.js';
 import { submitFaultOf, violation } from '../mcp/faults.js';
+import { lookUpByTool } from '../mcp/look-up-tool.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
 import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
@@ -46,7 +47,13 @@ export class SynchronousAdapter implements ToolAdapter {
     throw new WireFault('Ambiguous', 'tools/call: the reply is not a tool result');
   }
 
-  async findBySubmission(): Promise<LookUp> {
+  async findBySubmission(call: ToolCall, session: JsonObject): Promise<LookUp> {
+    if (call.submissionPolicy === 'lookup-tool') {
+      const found = await lookUpByTool(call, session);
+      if (found.kind !== 'found') return found;
+      const { remoteId } = found.reference;
+      return { kind: 'cannotTell', evidence: `it was started, as ${remoteId}; a plain call has no way back` };
+    }
     return { kind: 'cannotTell', evidence: 'a plain call leaves nothing that could be looked up' };
   }
 

@@ -6,6 +6,7 @@ import { isObject, type JsonObject, type JsonValue, sortedJson } from './json.js
 import type { Arrival, Journal } from './journal.js';
 import { aboutTask } from './false-replies.js';
 import { PlanRefused, readPlan } from './plan.js';
+import { LOOK_UP_TOOL, LookUps } from './look-ups.js';
 import type { Reply, RpcAnswer } from './replies.js';
 import type { Session, Sessions } from './sessions.js';
 import { Task, type Tasks } from './tasks.js';
@@ -46,16 +47,20 @@ export class Calls {
   private readonly desk: CallDesk;
   private readonly received = new Map<string, number>();
   private readonly keys = new Map<string, KnownKey>();
+  private readonly lookUps: LookUps;
 
   constructor(desk: CallDesk) {
     this.desk = desk;
+    this.lookUps = new LookUps(desk.journal);
   }
 
   async call(params: JsonObject, session: Session, reply: Reply, arrival: Arrival): Promise<void> {
     const { journal } = this.desk;
+    if (params['name'] === LOOK_UP_TOOL) return reply.give(this.lookUps.answer(params, arrival), OK);
     const label = journalCall(params, journal, arrival);
     try {
       const order = this.readOrder(params);
+      this.lookUps.heard(order);
       const nth = this.received.get(order.label) ?? 0;
       this.received.set(order.label, nth + 1);
       session.noteCall(order.label, order.plan.words.lists);
@@ -147,11 +152,13 @@ export class Calls {
     const { journal, tasks } = this.desk;
     if (params['task'] === undefined) {
       const execution = new Execution(order, journal, async () => null);
+      this.lookUps.started(order, `plain run of ${order.label}`);
       return { kind: 'plain', done: execution.done };
     }
     const asked = isObject(params['task']) ? params['task']['ttl'] : undefined;
     const task = new Task(order, session, typeof asked === 'number' ? asked : null, journal);
     tasks.add(task);
+    this.lookUps.started(order, task.remoteTaskId);
     journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId: task.remoteTaskId }, arrival);
     const { sessionLossMs } = order.plan;
     if (sessionLossMs !== null) setTimeout(() => this.loseSession(task, session), sessionLossMs);

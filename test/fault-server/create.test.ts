@@ -209,6 +209,7 @@ test('the published schema knows every word that the plan knows', async () => {
       { name: 'work', execution: { taskSupport: 'optional' } },
       { name: 'work-required', execution: { taskSupport: 'required' } },
       { name: 'work-plain', execution: { taskSupport: 'forbidden' } },
+      { name: 'find_work' },
     ],
   });
   const text = JSON.stringify(listed);

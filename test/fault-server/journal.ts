@@ -49,6 +49,13 @@ export type JournalFact =
       readonly remoteTaskId: string;
     }
   | { readonly kind: 'tasksListed'; readonly tasks: number }
+  /** By `find_work`; `label` null: no call was received under that key. */
+  | {
+      readonly kind: 'workLookedUp';
+      readonly label: string | null;
+      readonly key: string;
+      readonly isFound: boolean;
+    }
   | { readonly kind: 'questionAsked'; readonly label: string; readonly question: number }
   | {
       readonly kind: 'questionHandedOut';

@@ -41,6 +41,10 @@ export const NUMBERS = {
   questionReplays: [0, 10],
   /** The session is lost so long after the creation. */
   sessionLossMs: [0, 600_000],
+  /** So many look-ups of `find_work` do not find the work yet. */
+  lateLookUps: [0, 1_000],
+  /** So many look-ups of `find_work` say isError first. */
+  failedLookUps: [0, 1_000],
 } as const;
 type NumberField = keyof typeof NUMBERS;
 
@@ -107,6 +111,8 @@ export function readPlan(value: JsonValue | undefined): Plan {
     heldAnswerReads: readNumber(json, 'heldAnswerReads') ?? 0,
     questionReplays: readNumber(json, 'questionReplays') ?? 0,
     sessionLossMs: readNumber(json, 'sessionLossMs'),
+    lateLookUps: readNumber(json, 'lateLookUps') ?? 0,
+    failedLookUps: readNumber(json, 'failedLookUps') ?? 0,
     pollIntervals: readHints(json),
     workingStatus: readText(json, 'workingStatus', 'working'),
   };

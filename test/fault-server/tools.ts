@@ -2,6 +2,7 @@
 // Must never publish a word that the plan does not know, or withhold one: both are made from the same tables.
 
 import type { JsonObject } from './json.js';
+import { LOOK_UP_DESCRIPTOR } from './look-ups.js';
 import { CHOICES, FLAGS, NUMBERS, PHASES } from './plan.js';
 import { CANCEL_PATTERN, CANCEL_WORDS, COUNTED_PATTERN, PLAIN_WORDS, WORDS } from './words.js';
 
@@ -71,10 +72,11 @@ const INPUT_SCHEMA: JsonObject = {
 };
 
 export function descriptors(): readonly JsonObject[] {
-  return Object.entries(TOOLS).map(([name, taskSupport]) => ({
+  const tools = Object.entries(TOOLS).map(([name, taskSupport]) => ({
     name,
     description: 'Works for durationMs, and goes wrong as the plan says.',
     inputSchema: INPUT_SCHEMA,
     execution: { taskSupport },
   }));
+  return [...tools, LOOK_UP_DESCRIPTOR];
 }

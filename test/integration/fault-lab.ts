@@ -12,6 +12,7 @@ import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
+import { LOOK_UP_ARGUMENT, LOOK_UP_TOOL } from '../fault-server/look-ups.js';
 import { type FaultServer, startFaultServer } from '../fault-server/start-fault-server.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from '../fault-server/tools.js';
 import { countRows, proveStore, readStored, replayClosedRuns, type StoreRows, WORKER } from './lab.js';
@@ -26,6 +27,29 @@ export const POLICIES = {
 } as const;
 export type PolicyName = keyof typeof POLICIES;
 
+const FIND = { tool: LOOK_UP_TOOL, argument: LOOK_UP_ARGUMENT };
+const PROOF = { ...FIND, id: '/jobId', provesAbsence: true };
+
+/** Work is looked up by `find_work`; the second one is declared to prove absence, and sends its key in `_meta`. */
+export const LOOK_UP_POLICIES = {
+  'lookup-tool': {
+    submission: {
+      policy: 'lookup-tool',
+      argument: KEY_ARGUMENT,
+      lookUp: { ...FIND, id: '/structuredContent/jobId' },
+    },
+  },
+  'lookup-proof': {
+    submission: { policy: 'lookup-tool', key: KEY_META, lookUp: { ...PROOF, settleAfter: '3s' } },
+  },
+} as const;
+/** As `lookup-proof`, but it takes longer to settle than any look-up of a test. */
+const SETTLING = {
+  'lookup-settling': {
+    submission: { policy: 'lookup-tool', key: KEY_META, lookUp: { ...PROOF, settleAfter: '5m' } },
+  },
+} as const;
+
 /** As `session-list` (the default), but the server speaks otherwise. */
 const STYLES = {
   json: '?replies=json',
@@ -39,7 +63,12 @@ const KEYED_STYLES = { 'keyed-no-cancel': '?cancel=no' } as const;
 export interface FaultCall {
   /** Names the operation and, in the journal, the call. */
   readonly label: string;
-  readonly server?: PolicyName | keyof typeof STYLES | keyof typeof KEYED_STYLES;
+  readonly server?:
+    | PolicyName
+    | keyof typeof LOOK_UP_POLICIES
+    | keyof typeof SETTLING
+    | keyof typeof STYLES
+    | keyof typeof KEYED_STYLES;
   readonly tool?: string;
   readonly durationMs?: number;
   readonly resultBytes?: number;
@@ -124,7 +153,8 @@ export async function openFaultLab(
       await faults.stop();
       for (const temporal of engines) await temporal.connection.close();
       await proveStore(storeFile);
-      await rm(dir, { recursive: true, force: true });
+      // A killed worker's database files may go only now.
+      await rm(dir, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
@@ -142,7 +172,7 @@ function serverEntries(url: string, durable: JsonObject): JsonObject {
     const tools = Object.fromEntries(Object.keys(TOOLS).map((tool) => [tool, settings]));
     return { maxPollsPerSecond: 50, tools, ...durable };
   };
-  for (const [name, settings] of Object.entries(POLICIES))
+  for (const [name, settings] of Object.entries({ ...POLICIES, ...LOOK_UP_POLICIES, ...SETTLING }))
     entries.push([name, { url, durable: withTools(settings) }]);
   for (const [name, query] of Object.entries(KEYED_STYLES)) {
     entries.push([name, { url: `${url}${query}`, durable: withTools(POLICIES['key-argument']) }]);

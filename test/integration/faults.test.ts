@@ -1,10 +1,11 @@
-// Every fault of the fault server against the real engine: the end, and how often the tool really ran by its journal.
+// The faults of the fault server after the submission (submission-table.test.ts has those of it) against the real engine: the
+// end, and how often the tool really ran by its journal.
 
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
-import { type FaultCall, type FaultLab, openFaultLab, POLICIES, type PolicyName } from './fault-lab.js';
+import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
 import { until } from './lab.js';
 
 let lab: FaultLab;
@@ -53,119 +54,6 @@ function expectOnePlace(label: string, ending: Ending): void {
 }
 
 const HELD = 'held: ambiguous-submission';
-
-/** What each policy makes of a create reply that says nothing: the end, real executions, `tools/call` received. */
-const AFTER_AN_AMBIGUOUS_CREATE: Readonly<Record<PolicyName, readonly [string, number, number]>> = {
-  'session-list': ['completed', 1, 1],
-  'key-argument': ['completed', 1, 2],
-  'key-meta': ['completed', 1, 2],
-  'at-most-once': [HELD, 1, 1],
-  // Declared repeat-safe: the second leg runs again, and the receipt says so.
-  repeatable: ['completed', 2, 2],
-};
-const POLICY_NAMES = Object.keys(POLICIES) as PolicyName[];
-
-describe.concurrent('a create reply', () => {
-  describe.each(['lose', 'cut', 'empty', 'empty-object', 'empty-result'])('%s', (create) => {
-    const cases = POLICY_NAMES.map((policy) => {
-      const label = `fault-create ${create} ${policy}`;
-      const ending = plan({ label, server: policy, plan: { create, deduplicate: true } });
-      return { policy, label, ending };
-    });
-    test.concurrent.each(cases)('under $policy', async ({ policy, label, ending }) => {
-      const [end, executions, calls] = AFTER_AN_AMBIGUOUS_CREATE[policy];
-      const seen = await ending();
-      expect(seen.end).toBe(end);
-      expect(lab.faults.entries('faultPlayed', label)).toMatchObject([{ phase: 'create', word: create }]);
-      expect(lab.faults.executions(label)).toBe(executions);
-      expect(lab.faults.entries('callReceived', label)).toHaveLength(calls);
-      expect(lab.rows(label).legs).toBe(calls);
-      expectOnePlace(label, seen);
-    });
-  });
-
-  describe.each(['delay:500', 'cut-resumable'])('%s is no ambiguity', (create) => {
-    const cases = POLICY_NAMES.map((policy) => {
-      const label = `fault-create ${create} ${policy}`;
-      return { policy, label, ending: plan({ label, server: policy, plan: { create, deduplicate: true } }) };
-    });
-    test.concurrent.each(cases)('under $policy', async ({ label, ending }) => {
-      const seen = await ending();
-      expect(seen.end).toBe('completed');
-      expect(lab.faults.executions(label)).toBe(1);
-      expect(lab.faults.entries('callReceived', label)).toHaveLength(1);
-      expectOnePlace(label, seen);
-    });
-  });
-
-  describe.each(['reset', '503:1'])('%s although nothing ran', (create) => {
-    const cases = (['key-argument', 'key-meta', 'repeatable', 'at-most-once'] as const).map((policy) => {
-      const label = `fault-create ${create} ${policy}`;
-      return { policy, label, ending: plan({ label, server: policy, plan: { create, deduplicate: true } }) };
-    });
-    test.concurrent.each(cases)('under $policy', async ({ policy, label, ending }) => {
-      const isHeld = policy === 'at-most-once';
-      const seen = await ending();
-      expect(seen.end).toBe(isHeld ? HELD : 'completed');
-      expect(lab.faults.executions(label)).toBe(isHeld ? 0 : 1);
-      expect(lab.faults.entries('callReceived', label)).toHaveLength(isHeld ? 1 : 2);
-      expectOnePlace(label, seen);
-    });
-  });
-
-  // Held only at the look-up deadline (10 min): here it is seen to look again and never to send again.
-  test.concurrent('reset under session-list is looked up again and again, and never sent again', async () => {
-    const label = 'fault-create reset session-list';
-    const handle = await lab.start({ label, plan: { create: 'reset' } });
-    const [call] = [
-      await lab.faults.until((entry) => entry.kind === 'callReceived' && entry.label === label),
-    ];
-    const looks = (): number =>
-      lab.faults
-        .journal()
-        .filter(
-          (entry) => entry.kind === 'tasksListed' && entry.session === call.session && entry.at >= call.at,
-        ).length;
-    await until(handle, () => looks() >= 3);
-    expect((await handle.status()).state).toBe('SUBMISSION_UNKNOWN');
-    expect(lab.faults.entries('callReceived', label)).toHaveLength(1);
-    expect(lab.faults.executions(label)).toBe(0);
-  });
-
-  const keyed = (['key-argument', 'key-meta'] as const).map((policy) => {
-    const label = `fault-key place ${policy}`;
-    const ending = plan({ label, server: policy, plan: { create: 'lose', deduplicate: true } });
-    return { policy, label, ending };
-  });
-  test.concurrent.each(keyed)('the key of $policy is in its place and nowhere else', async (one) => {
-    await one.ending();
-    const calls = lab.faults.entries('callReceived', one.label);
-    const inPlace = calls.map((call) => (one.policy === 'key-meta' ? call.keyMeta : call.keyArgument));
-    const elsewhere = calls.map((call) => (one.policy === 'key-meta' ? call.keyArgument : call.keyMeta));
-    expect(new Set(inPlace).size).toBe(1);
-    expect(inPlace[0]).toEqual(expect.any(String));
-    expect(elsewhere).toEqual([null, null]);
-  });
-});
-
-describe.concurrent('a tool without tasks', () => {
-  const lost = { tool: 'work-plain', plan: { create: 'lose', deduplicate: true } };
-  const held = plan({ label: 'fault-plain lost', server: 'session-list', ...lost });
-  test.concurrent('whose reply is lost is held: nothing can look it up', async () => {
-    const seen = await held();
-    expect(seen.end).toBe(HELD);
-    expect(lab.faults.executions('fault-plain lost')).toBe(1);
-    expectOnePlace('fault-plain lost', seen);
-  });
-
-  const again = plan({ label: 'fault-plain keyed', server: 'key-argument', ...lost });
-  test.concurrent('that deduplicates its key gives the first result again', async () => {
-    const seen = await again();
-    expect(seen.end).toBe('completed');
-    expect(seen.resultJson).toContain('execution 1 of fault-plain keyed');
-    expect(lab.faults.executions('fault-plain keyed')).toBe(1);
-  });
-});
 
 describe.concurrent('polls', () => {
   const bad = ['reset', '503:3', 'lose', 'cut', 'empty', 'empty-object', 'error:-32603', 'empty-result'];

@@ -62,7 +62,9 @@ describe('the end that a row proves', () => {
     expect(raised(['notSent', 'refused'])).toBe(neverSent);
     expect(raised(['ambiguous'])).toBeNull();
     expect(raised(['open'])).toBeNull();
-    expect(raised(['ambiguous'], { provedAbsentAtLeg: 1 })).toBe(neverSent);
+    expect(raised(['ambiguous'], { provedAbsentAtLeg: 1 })).toBe(
+      'CANCELLED_ACCEPTED | cancelled |  | proved absent',
+    );
     expect(raised(['ambiguous'], { provedAbsentAtLeg: 1, remoteReference: REFERENCE })).toBeNull();
     expect(raised(['referenced'], { remoteReference: REFERENCE })).toBeNull();
     expect(raised(['answered'], { terminalObservation: terminal('completed') })).toBeNull();
@@ -140,6 +142,15 @@ describe('the receipt', () => {
     };
     const outcomes = ['completed', 'failed', 'cancelled', 'rejected', 'unresolved'] as const;
     expect(outcomes.map(shown)).toEqual(['payload', 'payload', 'audit', 'audit', 'audit']);
+  });
+
+  it('does not name work that was only an operator’s word and was then taken back', () => {
+    const named = (outcome: End['outcome'], isUnseen: boolean): boolean => {
+      const remoteReference = isUnseen ? { ...REFERENCE, isUnseen } : REFERENCE;
+      return buildReceipt({ ...working, remoteReference }, end(outcome), course, T0).remoteReference !== null;
+    };
+    expect([named('rejected', true), named('unresolved', true)]).toEqual([false, true]);
+    expect([named('rejected', false), named('unresolved', false)]).toEqual([true, true]);
   });
 
   it('owes a reconciliation where bytes may have left and nothing was accepted', () => {

@@ -16,6 +16,8 @@ export const EVERYTHING: readonly string[] = [
   'SUBMITTING',
   'SUBMISSION_UNKNOWN',
   'NOT_FOUND_SAFE',
+  'freed by proof',
+  'rejected for time or number',
   'WORKING',
   'INPUT_REQUIRED',
   'CANCEL_REQUESTED',

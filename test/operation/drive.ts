@@ -77,6 +77,8 @@ export class Course {
     const { record, step, met } = this;
     for (const name of [record.state, step.kind, fact.kind, `verdict ${verdict}`]) met.add(name);
     if (record.hold) met.add(`hold ${record.hold.reason}`).add(`held ${step.kind}`);
+    if (before.hold && record.state === 'NOT_FOUND_SAFE') met.add('freed by proof');
+    if (record.rejection?.code === 'submit-deadline') met.add('rejected for time or number');
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
     if (record.ledgerBehind) met.add('ledger behind');
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
@@ -117,7 +119,10 @@ export class Course {
     never('asking after a cancel', cancelled && (step.kind === 'askHuman' || step.kind === 'answer'));
     const resends = ['key-argument', 'key-meta', 'repeatable'].includes(record.submissionPolicy ?? '');
     const doubt = record.submissionLegs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous');
-    const absent = record.provedAbsentAtLeg === record.submissionLegs.length;
+    const absent = record.submissionLegs.every(
+      ({ leg, outcome }) =>
+        !['open', 'ambiguous'].includes(outcome) || leg <= (record.provedAbsentAtLeg ?? 0),
+    );
     never('a submit in doubt', step.kind === 'submit' && doubt && !resends && !absent);
     never('a submit with a reference', step.kind === 'submit' && record.remoteReference !== null);
     never('a late reply', this.isOver && record.waitingReplies.length > 0);

@@ -66,6 +66,15 @@ describe('an ambiguous submission', () => {
     expect(keyed.state).toBe('SUBMISSION_UNKNOWN');
   });
 
+  it('is looked up by a tool until the deadline, whether or not a cancel was raised', () => {
+    for (const more of [{}, { cancelGeneration: 1 }]) {
+      const unknown = opened(ambiguous('lookup-tool', 3, more));
+      expect(unknown.state).toBe('SUBMISSION_UNKNOWN');
+      expect(nextStep(unknown, AT)).toMatchObject({ kind: 'lookUp', deadlineAt: AT + 10 * MINUTE_MS });
+      expect(reasonAfter(unknown, time(AT + 10 * MINUTE_MS))).toBe('look-up-deadline');
+    }
+  });
+
   it('is held where a raised generation bars the resend, while a list can still be read', () => {
     const raised = { cancelGeneration: 1 };
     for (const policy of ['key-argument', 'key-meta', 'repeatable'] as const) {
@@ -423,52 +432,6 @@ describe('a held operation', () => {
     const lost = fold(long, sampleFact('resultFetched, lost', WORKING));
     expect(lost.hold).toMatchObject({ reason: 'protocol-violation', rechecks: 1 });
     expect(POLICY.onUnresolved.kind).toBe('hold');
-  });
-});
-
-describe('what an operator found', () => {
-  const found: Fact = {
-    kind: 'operatorDecided',
-    at: AT,
-    decision: { kind: 'found', remoteId: 'task-9' },
-    evidence: 'the log of the server',
-    decidedBy: 'ops',
-  };
-  const row = {
-    ...ROWS.SUBMISSION_UNKNOWN,
-    adapter: 'mcp/2025-11-25',
-    submissionPolicy: 'at-most-once',
-    remoteReference: null,
-  } as const;
-
-  it('leads back to the work: recorded by a look-up, then looked at', () => {
-    const held = opened(row);
-    expect(held.state).toBe('UNRESOLVED');
-    const { record, verdict } = apply(held, found);
-    expect(verdict).toEqual({ kind: 'folded' });
-    expect(nextStep(record, AT)).toEqual({
-      kind: 'lookUp',
-      notBeforeAt: null,
-      deadlineAt: null,
-      given: 'task-9',
-    });
-    const known = { ...row, remoteReference: { remoteId: 'task-9', locator: {} } };
-    const back = fold(record, { kind: 'lookedUp', at: AT, row: known, finding: 'found', evidence: null });
-    expect(back).toMatchObject({ state: 'WORKING', hold: null, operator: null });
-    expect(nextStep(back, AT).kind).toBe('observe');
-  });
-
-  it('is no word where the work is known already, or has no name', () => {
-    const known = { ...opened(row), remoteReference: { remoteId: 'task-1', locator: {} } };
-    expect(apply(known, found).verdict).toEqual({ kind: 'ignored' });
-    for (const adapter of ['synchronous', null] as const) {
-      const held = opened({ ...row, adapter });
-      expect(held.state).toBe('UNRESOLVED');
-      expect(apply(held, found)).toEqual({ record: held, verdict: { kind: 'ignored' } });
-      expect(apply(held, { ...found, decision: { kind: 'neverCreated' } } as Fact).verdict.kind).toBe(
-        'folded',
-      );
-    }
   });
 });
 

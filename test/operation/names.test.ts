@@ -36,6 +36,7 @@ describe('names', () => {
     expect(names.SUBMISSION_POLICIES).toEqual([
       'key-argument',
       'key-meta',
+      'lookup-tool',
       'session-list',
       'repeatable',
       'at-most-once',
@@ -186,6 +187,7 @@ describe('limits', () => {
       missedGapMs: 3_000,
       silentAskGapMs: 2_000,
       silentAskCeilingMs: 60_000,
+      createLagMs: 30_000,
       attachGapMs: 2_000,
       ledgerGapMs: 30_000,
       recheckGapMs: 600_000,

@@ -356,6 +356,17 @@ describe('while held', () => {
     });
   });
 
+  it('looks for a lost handle in turns: through a fresh session, then where the work was made', () => {
+    let record = held;
+    const fresh = Array.from({ length: 4 }, () => {
+      const dueAt = record.hold?.nextRecheckAt ?? 0;
+      const step = stepOf(record, dueAt);
+      record = fold(record, observed(ROWS.WORKING, 'notFound', dueAt));
+      return step.kind === 'observe' && step.freshSession;
+    });
+    expect(fresh).toEqual([true, false, true, false]);
+  });
+
   it('keeps the session for other holds, unless it was lost while held', () => {
     const broken = [1, 2, 3].reduce(
       (record) => fold(record, observed(ROWS.WORKING, 'violation')),

@@ -52,12 +52,18 @@ export interface OracleReply {
 export type OracleVerdict = { readonly kind: string; readonly whenAt?: number; readonly reason?: string };
 
 export type OracleFact =
-  | { readonly kind: 'opened' | 'lookedUp'; readonly at: number; readonly row: OracleRow }
+  | { readonly kind: 'opened'; readonly at: number; readonly row: OracleRow }
   | {
       readonly kind: 'submitted';
       readonly at: number;
       readonly row: OracleRow;
       readonly tooLarge?: string;
+    }
+  | {
+      readonly kind: 'lookedUp';
+      readonly at: number;
+      readonly row: OracleRow;
+      readonly finding: string;
     }
   | {
       readonly kind: 'observed';

@@ -15,6 +15,8 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const TERMINAL = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'];
+/** Policies whose look-up sends nothing. */
+const READS: readonly (string | null)[] = ['session-list', 'lookup-tool'];
 const LOOKS_AGAIN = ['handle-lost', 'cancel-never-settled', 'wait-budget', 'protocol-violation'];
 const GOOD_FINDINGS = ['terminal', 'inputRequired', 'roundClosed', 'deadlinePassed'];
 
@@ -82,6 +84,10 @@ export class Judge {
     // Evidence ends every hold, whichever step brought it: the end, or where the work is.
     if (row.terminalObservation && !held?.terminalObservation) return true;
     if (row.remoteReference && !held?.remoteReference) return true;
+    // DESIGN section 4: UNRESOLVED -> NOT_FOUND_SAFE (proof by key), unless somebody has decided the end already.
+    if (fact.kind === 'lookedUp' && fact.finding === 'provedAbsent' && !row.remoteReference) {
+      return isAbsent(row) && !this.operatorWord() && !this.#standingWord();
+    }
     if (hold.reason !== 'handle-lost' || fact.kind !== 'observed') return false;
     // A deadline that passed without one answered look is no sighting.
     return (
@@ -126,10 +132,12 @@ export class Judge {
       if (row.submissionPolicy === null || row.submissionPolicy === 'at-most-once')
         return 'ambiguous-submission';
       // A raised generation bars every further claim, so sending again can look nothing up any more.
-      if (row.submissionPolicy !== 'session-list' && row.cancelGeneration > 0) return 'ambiguous-submission';
+      if (!READS.includes(row.submissionPolicy) && row.cancelGeneration > 0) return 'ambiguous-submission';
       const spent = row.submissionPolicy === 'repeatable' && (row.legs.length >= 3 || asked);
       if (spent) return 'ambiguous-submission';
-      const since = this.moments.find(isInDoubt)?.fact.at ?? fact.at;
+      // Proof of absence ends the doubt: a further leg brings its own.
+      const settled = this.moments.findLastIndex((m) => m.state === 'NOT_FOUND_SAFE');
+      const since = this.moments.slice(settled + 1).find(isInDoubt)?.fact.at ?? fact.at;
       return fact.at >= since + row.policy.lookUpBudgetMs ? 'look-up-deadline' : null;
     }
     if (free === 'CANCEL_REQUESTED') {
@@ -247,7 +255,7 @@ export class Judge {
       return this.waitingReplies().length > 0 ? 'answer' : 'askHuman';
     }
     if (moment?.state === 'SUBMISSION_UNKNOWN')
-      return row.submissionPolicy === 'session-list' ? 'lookUp' : 'submit';
+      return READS.includes(row.submissionPolicy) ? 'lookUp' : 'submit';
     if (row.cancelGeneration > 0) return 'accept';
     return this.#cancelAsked() ? 'cancel' : 'submit';
   }
@@ -404,7 +412,13 @@ function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): st
     return row.rounds.some(isOpen) ? 'INPUT_REQUIRED' : 'WORKING';
   }
   if (!row.legs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')) return 'SUBMITTING';
-  return row.provedAbsentAtLeg === row.legs.length ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+  return isAbsent(row) ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+}
+
+/** No leg in doubt is younger than the proof. */
+function isAbsent({ legs, provedAbsentAtLeg }: OracleRow): boolean {
+  const lastDoubt = legs.findLastIndex(({ outcome }) => outcome === 'open' || outcome === 'ambiguous') + 1;
+  return provedAbsentAtLeg !== null && provedAbsentAtLeg >= lastDoubt;
 }
 
 /** Where the ledger is behind, the submission is not in doubt: no budget runs. */

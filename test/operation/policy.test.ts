@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import * as policy from '../../operation/policy.js';
 import type { SubmissionPolicyName } from '../../operation/names.js';
 import type { InputRound, LegOutcome, RowSnapshot } from '../../operation/row.js';
-import { REFERENCE, sampleLeg, sampleRound, sampleRow, T0 } from './sample-row.js';
+import { REFERENCE, sampleLeg, sampleLookUp, sampleRound, sampleRow, T0 } from './sample-row.js';
 import { sampleReceipt, terminal } from './sample-facts.js';
 
 const ALL_LEGS: readonly LegOutcome[] = ['open', 'referenced', 'answered', 'notSent', 'refused', 'ambiguous'];
@@ -27,7 +27,7 @@ describe('legs', () => {
   });
 
   it('allow a rejection only where each is proved not started', () => {
-    const may = (...legs: LegOutcome[]): boolean => policy.mayReject(legs.map((leg) => sampleLeg(leg)));
+    const may = (...legs: LegOutcome[]): boolean => policy.mayReject(rowWith(legs));
     expect(may()).toBe(true);
     expect(may('notSent', 'refused')).toBe(true);
     for (const outcome of ['open', 'referenced', 'answered', 'ambiguous'] as const) {
@@ -35,10 +35,21 @@ describe('legs', () => {
     }
   });
 
+  it('or proved absent, also where a later one was refused', () => {
+    const may = (provedAbsentAtLeg: number, ...legs: LegOutcome[]): boolean =>
+      policy.mayReject(rowWith(legs, { provedAbsentAtLeg }));
+    expect([may(1, 'ambiguous'), may(1, 'ambiguous', 'refused', 'notSent')]).toEqual([true, true]);
+    expect([may(1, 'ambiguous', 'ambiguous'), may(0, 'ambiguous')]).toEqual([false, false]);
+    expect([may(1, 'referenced'), may(1, 'answered')]).toEqual([false, false]);
+  });
+
   it('are proved absent only up to the leg of the proof', () => {
     const absent = (provedAbsentAtLeg: number | null): boolean =>
       policy.isAbsenceProved(rowWith(['ambiguous', 'ambiguous'], { provedAbsentAtLeg }));
     expect([absent(null), absent(1), absent(2)]).toEqual([false, false, true]);
+    const later = (outcome: LegOutcome): boolean =>
+      policy.isAbsenceProved(rowWith(['ambiguous', outcome], { provedAbsentAtLeg: 1 }));
+    expect([later('notSent'), later('refused'), later('open')]).toEqual([true, true, false]);
     expect(policy.isAbsenceProved({ legs: [], provedAbsentAtLeg: 0 })).toBe(true);
     expect(policy.isAbsenceProved({ legs: [], provedAbsentAtLeg: null })).toBe(false);
   });
@@ -49,6 +60,7 @@ describe('the ruling on a claim', () => {
     'key-argument',
     'key-meta',
     'repeatable',
+    'lookup-tool',
     'session-list',
     'at-most-once',
     null,
@@ -65,10 +77,11 @@ describe('the ruling on a claim', () => {
   });
 
   it('grants a leg over an ambiguous one only where the policy makes the resend a look-up or harmless', () => {
-    expect(rulings(['ambiguous'])).toBe('granted granted granted ambiguous ambiguous ambiguous');
-    expect(rulings(['ambiguous', 'ambiguous'])).toBe('granted granted granted ambiguous ambiguous ambiguous');
+    const thrice = 'granted granted granted ambiguous ambiguous ambiguous ambiguous';
+    expect(rulings(['ambiguous'])).toBe(thrice);
+    expect(rulings(['ambiguous', 'ambiguous'])).toBe(thrice);
     expect(rulings(['ambiguous', 'ambiguous', 'ambiguous'])).toBe(
-      'granted granted ambiguous ambiguous ambiguous ambiguous',
+      'granted granted ambiguous ambiguous ambiguous ambiguous ambiguous',
     );
   });
 
@@ -85,6 +98,15 @@ describe('the ruling on a claim', () => {
     ).toBe(all('ambiguous'));
   });
 
+  it('grants three legs that may have been sent over proved absence, and then says that they are spent', () => {
+    const absent = (...legs: LegOutcome[]): string =>
+      rulings(legs, { provedAbsentAtLeg: legs.length, submissionPolicy: 'lookup-tool' });
+    expect(absent('ambiguous', 'ambiguous')).toBe(all('granted'));
+    expect(absent('ambiguous', 'notSent', 'notSent', 'ambiguous')).toBe(all('granted'));
+    expect(absent('ambiguous', 'ambiguous', 'ambiguous')).toBe(all('spent'));
+    expect(absent('ambiguous', 'refused', 'ambiguous')).toBe(all('spent'));
+  });
+
   it('grants nothing once a cancel was raised, and nothing once the course went on', () => {
     expect(rulings([], { cancelGeneration: 1 })).toBe(all('cancelled'));
     expect(rulings(['ambiguous'], { cancelGeneration: 1, provedAbsentAtLeg: 1 })).toBe(all('cancelled'));
@@ -92,6 +114,44 @@ describe('the ruling on a claim', () => {
     expect(rulings([], { terminalObservation: terminal('failed') })).toBe(all('settled'));
     expect(rulings([], { rejection: { code: 'bad-arguments', message: 'no' } })).toBe(all('settled'));
     expect(rulings([], { receipt: sampleReceipt('REJECTED', 'rejected') })).toBe(all('settled'));
+  });
+});
+
+describe('a look that saw nothing', () => {
+  const closedAt = T0 + 2;
+  const row = (outcome: LegOutcome, settleAfterMs?: number): RowSnapshot => {
+    const { policy: plain } = sampleRow();
+    const policyOfRow =
+      settleAfterMs === undefined ? plain : { ...plain, lookUp: { ...sampleLookUp, settleAfterMs } };
+    return rowWith(['notSent', outcome], { policy: policyOfRow });
+  };
+
+  it('proves absence only once every leg is closed and the last one has settled', () => {
+    const may = (lookedAt: number, settleAfterMs?: number): boolean =>
+      policy.mayProveAbsence(row('ambiguous', settleAfterMs), lookedAt);
+    expect([may(closedAt - 1), may(closedAt)]).toEqual([false, true]);
+    expect([may(closedAt + 29_999, 30_000), may(closedAt + 30_000, 30_000)]).toEqual([false, true]);
+    expect(policy.mayProveAbsence(row('open', 0), closedAt + 99_999)).toBe(false);
+    expect(policy.mayProveAbsence(rowWith([]), T0)).toBe(true);
+  });
+});
+
+describe('the place of the key', () => {
+  it('is where the policy says, for a look-up where its own settings say', () => {
+    const lookUp = { ...sampleLookUp, keyPlace: 'meta' } as const;
+    const places = (['key-argument', 'key-meta', 'lookup-tool', 'session-list', null] as const).map((name) =>
+      policy.keyPlaceOf(name, lookUp),
+    );
+    expect(places).toEqual(['argument', 'meta', 'meta', null, null]);
+    expect(policy.keyPlaceOf('lookup-tool', sampleLookUp)).toBe('argument');
+    expect(policy.keyPlaceOf('lookup-tool', undefined)).toBeNull();
+  });
+
+  it('is looked at without sending anything only by lists and look-up tools', () => {
+    const reads = (
+      ['lookup-tool', 'session-list', 'key-meta', 'repeatable', 'at-most-once', null] as const
+    ).map(policy.looksWithoutSending);
+    expect(reads).toEqual([true, true, false, false, false, false]);
   });
 });
 

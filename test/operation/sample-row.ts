@@ -3,6 +3,7 @@
 
 import type {
   InputRound,
+  LookUpSettings,
   OperationPolicy,
   RowSnapshot,
   StoredResult,
@@ -28,6 +29,15 @@ export const POLICY: OperationPolicy = {
   sideEffects: 'unknown',
   protocol: 'auto',
   onUnresolved: { kind: 'hold' },
+};
+
+export const sampleLookUp: LookUpSettings = {
+  keyPlace: 'argument',
+  tool: 'find',
+  argument: 'key',
+  idPointer: '/structuredContent/id',
+  provesAbsence: true,
+  settleAfterMs: 30_000,
 };
 
 export function sampleRow(changes: Partial<RowSnapshot> = {}): RowSnapshot {

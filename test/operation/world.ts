@@ -151,7 +151,10 @@ export class World {
       if (this.fault(0.05)) this.#put({ rejection: { code: 'unknown-tool', message: 'no such tool' } });
     }
     this.#closeLeg('ambiguous', (leg) => leg.outcome === 'open');
-    if (rulingOnClaim(this.row) !== 'granted') return submitted();
+    const ruling = rulingOnClaim(this.row);
+    if (ruling === 'spent')
+      this.#put({ rejection: { code: 'submit-deadline', message: 'absent, again and again' } });
+    if (ruling !== 'granted') return submitted();
     const leg = this.row.legs.length + 1;
     const claimed = {
       leg,
@@ -169,7 +172,7 @@ export class World {
       this.#closeLeg(reply, isThis);
       const late = reply === 'notSent' && this.nowMs >= step.deadlineAt;
       const code = late ? 'submit-deadline' : 'refused-by-server';
-      const proved = mayReject(this.row.legs) && !this.row.remoteReference;
+      const proved = mayReject(this.row) && !this.row.remoteReference;
       if (proved && (late || reply === 'refused')) this.#put({ rejection: { code, message: 'not started' } });
       return submitted();
     }

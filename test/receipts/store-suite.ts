@@ -7,6 +7,7 @@ import { acceptanceSuite, terminalSuite } from './suite-acceptance.js';
 import { effectsSuite } from './suite-effects.js';
 import type { MakeStore, StoreHarness } from './suite-fixtures.js';
 import { ownershipSuite } from './suite-ownership.js';
+import { referencesSuite } from './suite-references.js';
 import { roundsSuite } from './suite-rounds.js';
 import { submissionSuite } from './suite-submission.js';
 
@@ -17,6 +18,7 @@ export function storeSuite(name: string, makeStore: MakeStore): void {
     const harness = useStore(makeStore);
     ownershipSuite(harness);
     submissionSuite(harness);
+    referencesSuite(harness);
     roundsSuite(harness);
     terminalSuite(harness);
     acceptanceSuite(harness);

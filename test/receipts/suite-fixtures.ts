@@ -94,6 +94,9 @@ export const NEGOTIATION: NegotiationRecord = {
   session: { sessionId: 'session-1' },
 };
 
+/** The end of a leg whose reply was lost. */
+export const LOST = { outcome: 'ambiguous', detail: 'the socket closed', at: AT + 5 } as const;
+
 export const REFERENCE: RemoteReference = {
   remoteId: 'task/ä+/=\u{1F600}',
   locator: { sessionId: 'session-1', protocolVersion: '2025-11-25' },

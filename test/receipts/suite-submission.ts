@@ -1,4 +1,4 @@
-// Owns the part of the store suite about negotiation, legs, references, rejection and absence.
+// Owns the part of the store suite about negotiation, legs, rejection and absence.
 // Must never know SQLite.
 
 import { describe, expect, it } from 'vitest';
@@ -12,15 +12,21 @@ import {
   ended,
   fence,
   finished,
+  LOST,
   NEGOTIATION,
   POLICY,
-  REFERENCE,
   request,
   working,
   type StoreHarness,
 } from './suite-fixtures.js';
 
-const LOST = { outcome: 'ambiguous', detail: 'the socket closed', at: AT + 5 } as const;
+const LOOK_UP = {
+  keyPlace: 'argument',
+  tool: 'find',
+  argument: 'key',
+  idPointer: '/id',
+  provesAbsence: true,
+} as const;
 
 export function submissionSuite(harness: () => StoreHarness): void {
   describe('negotiation', () => {
@@ -179,96 +185,6 @@ export function submissionSuite(harness: () => StoreHarness): void {
     });
   });
 
-  describe('reference', () => {
-    it('is kept byte for byte and found again by its remote id and by the submission key', async () => {
-      const { store, reader } = harness();
-      const odd = { remoteId: ` ${REFERENCE.remoteId}\ud800`, locator: { nested: { port: 1 } } };
-      await store.open(request());
-      await store.recordReference(CALL, null, odd, AT);
-      await working(store, { callNodeId: 'node-2' });
-      expect((await store.read(CALL))?.remoteReference).toEqual(odd);
-      expect(await reader.find(REFERENCE.remoteId)).toEqual(['node-2']);
-      expect(await reader.find('key-of-node-1')).toEqual([CALL]);
-      expect(await reader.find('elsewhere')).toEqual([]);
-    });
-
-    it('that comes late settles its leg, though that was taken for ambiguous', async () => {
-      const { store } = harness();
-      await store.open(request());
-      await store.claimLeg(fence(), 'claim-1', AT);
-      await store.abandonOpenLegs(fence(), 'lost', AT + 1);
-      const late = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 2);
-      expect(late).toMatchObject({
-        contradicts: false,
-        row: { remoteReference: REFERENCE, legs: [{ outcome: 'referenced', closedAt: AT + 2 }] },
-      });
-    });
-
-    it('found by look-up settles the last unsettled leg', async () => {
-      const { store } = harness();
-      await store.open(request());
-      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy: 'repeatable' });
-      for (const token of ['1', '2']) {
-        await store.claimLeg(fence(), token, AT);
-        await store.closeLeg(CALL, token, LOST);
-      }
-      const { row } = await store.recordReference(CALL, null, REFERENCE, AT + 9);
-      expect(row.legs.map((leg) => leg.outcome)).toEqual(['ambiguous', 'referenced']);
-    });
-
-    it('recorded twice is one reference and no contradiction', async () => {
-      const { store, reader } = harness();
-      const row = await working(store);
-      const again = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 9);
-      expect(again).toEqual({ contradicts: false, row });
-      expect(await reader.readEvidence(CALL)).toEqual([]);
-    });
-
-    it('that names other work contradicts: the first stays, evidence and reconciliation are kept', async () => {
-      const { store, reader } = harness();
-      const row = await working(store);
-      const second = await store.recordReference(CALL, null, { remoteId: 'task-2', locator: {} }, AT + 9);
-      expect(second).toEqual({ contradicts: true, row });
-      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'second-reference', at: AT + 9 }]);
-      expect((await reader.readEvidence(CALL))[0]?.detail).toContain('task-2');
-      expect(await reader.readReconciliation(CALL)).toMatchObject({ status: 'open', openedAt: AT + 9 });
-    });
-
-    it('that contradicts owes no reconciliation for a tool without side effects', async () => {
-      const { store, reader } = harness();
-      await working(store, { policy: { ...POLICY, sideEffects: 'none' } });
-      await store.recordReference(CALL, null, { remoteId: 'task-2', locator: {} }, AT + 9);
-      expect(await reader.readReconciliation(CALL)).toBeNull();
-    });
-
-    it('that comes after a receipt without one contradicts it and leaves the row as it is', async () => {
-      const { store, reader } = harness();
-      await store.open(request());
-      await store.claimLeg(fence(), 'claim-1', AT);
-      const held = await store.abandonOpenLegs(fence(), 'lost', AT);
-      await accept(store, held, {
-        decision: 'neverCreated',
-        evidence: 'asked the provider',
-        decidedBy: 'ann',
-      });
-      const late = await store.recordReference(CALL, 'claim-1', REFERENCE, AT + 200);
-      expect(late).toMatchObject({
-        contradicts: true,
-        row: { remoteReference: null, legs: [{ outcome: 'referenced' }] },
-      });
-      expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'second-reference' }]);
-    });
-
-    it('takes a new locator only for the same remote work', async () => {
-      const { store } = harness();
-      await working(store);
-      const renewed = { remoteId: REFERENCE.remoteId, locator: { sessionId: 'session-2' } };
-      expect((await store.replaceLocator(fence(), renewed)).remoteReference).toEqual(renewed);
-      const other = await store.replaceLocator(fence(), { remoteId: 'task-2', locator: {} });
-      expect(other.remoteReference).toEqual(renewed);
-    });
-  });
-
   describe('absence', () => {
     it('proves nothing while a leg is open, and once proved allows one further leg', async () => {
       const { store, reader } = harness();
@@ -277,11 +193,57 @@ export function submissionSuite(harness: () => StoreHarness): void {
       await store.claimLeg(fence(), 'claim-1', AT);
       expect((await store.recordAbsence(fence(), 'not listed', AT)).provedAbsentAtLeg).toBeNull();
       await store.closeLeg(CALL, 'claim-1', LOST);
-      expect((await store.recordAbsence(fence(), 'not listed', AT)).provedAbsentAtLeg).toBe(1);
+      expect((await store.recordAbsence(fence(), 'not listed', LOST.at)).provedAbsentAtLeg).toBe(1);
       expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'absence-proved' }]);
       expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('granted');
       await store.closeLeg(CALL, 'claim-2', LOST);
       expect((await store.claimLeg(fence(), 'claim-3', AT)).ruling).toBe('ambiguous');
+    });
+
+    const settling = { ...POLICY, lookUp: { ...LOOK_UP, settleAfterMs: 1_000 } };
+    async function lost(store: StoreHarness['store'], legs = 1): Promise<void> {
+      await store.open(request({ policy: settling }));
+      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy: 'lookup-tool' });
+      for (let leg = 1; leg <= legs; leg += 1) {
+        if (leg > 1) await store.recordAbsence(fence(), 'no such key', LOST.at + 1_000);
+        await store.claimLeg(fence(), `claim-${leg}`, AT);
+        await store.closeLeg(CALL, `claim-${leg}`, LOST);
+      }
+    }
+
+    it('counts from the close of the last leg on, by when the look was sent', async () => {
+      const { store } = harness();
+      await lost(store);
+      const early = await store.recordAbsence(fence(), 'no such key', LOST.at + 999);
+      expect(early.provedAbsentAtLeg).toBeNull();
+      const proved = await store.recordAbsence(fence(), 'no such key', LOST.at + 1_000);
+      expect(proved.provedAbsentAtLeg).toBe(1);
+      await store.claimLeg(fence(), 'claim-2', AT);
+      await store.closeLeg(CALL, 'claim-2', { ...LOST, at: LOST.at + 5_000 });
+      // A look that came home late: it was sent before the second leg was closed.
+      const late = await store.recordAbsence(fence(), 'no such key', LOST.at + 2_000);
+      expect(late.provedAbsentAtLeg).toBe(1);
+    });
+
+    it('proved, lets a further leg have a session of its own', async () => {
+      const { store } = harness();
+      await lost(store);
+      const newer = { ...NEGOTIATION, session: { sessionId: 'session-2' } };
+      await store.recordNegotiation(fence(), newer);
+      expect((await store.wireState(CALL)).session).toEqual(NEGOTIATION.session);
+      await store.recordAbsence(fence(), 'no such key', LOST.at + 1_000);
+      await store.recordNegotiation(fence(), newer);
+      expect((await store.wireState(CALL)).session).toEqual(newer.session);
+    });
+
+    it('proved after the third leg leaves a rejection, and grants no fourth', async () => {
+      const { store } = harness();
+      await lost(store, 3);
+      const spent = { code: 'submit-deadline', message: 'absent three times' } as const;
+      expect((await store.recordRejection(fence(), spent)).rejection).toBeNull();
+      await store.recordAbsence(fence(), 'no such key', LOST.at + 1_000);
+      expect((await store.claimLeg(fence(), 'claim-4', AT)).ruling).toBe('spent');
+      expect((await store.recordRejection(fence(), spent)).rejection).toEqual(spent);
     });
 
     it('is not recorded where the work is known', async () => {

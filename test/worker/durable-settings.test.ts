@@ -43,6 +43,26 @@ describe('the settings under "durable"', () => {
           onUnresolved: { closeAfter: '1d' },
         },
         book: { submission: { policy: 'key-meta', key: 'example/key' }, onUnresolved: 'hold' },
+        order: {
+          submission: {
+            policy: 'lookup-tool',
+            argument: 'clientRef',
+            lookUp: {
+              tool: 'find_order',
+              argument: 'ref',
+              id: '/structuredContent/a~1b',
+              provesAbsence: true,
+              settleAfter: '2m',
+            },
+          },
+        },
+        send: {
+          submission: {
+            policy: 'lookup-tool',
+            key: 'example/key',
+            lookUp: { tool: 'find', argument: 'ref', id: '/id' },
+          },
+        },
       },
     };
     const { server, tools } = parse({ url: URL, durable });
@@ -51,6 +71,12 @@ describe('the settings under "durable"', () => {
       maxPollsPerSecond: 0.5,
       trustAnnotations: true,
     });
+    const plain = {
+      waitBudgetMs: null,
+      synchronousBoundMs: null,
+      sideEffects: 'unknown',
+      onUnresolved: { kind: 'hold' },
+    };
     expect(tools).toEqual({
       find: {
         waitBudgetMs: 7_200_000,
@@ -66,6 +92,36 @@ describe('the settings under "durable"', () => {
         sideEffects: 'unknown',
         onUnresolved: { kind: 'hold' },
       },
+      order: {
+        ...plain,
+        submission: {
+          policy: 'lookup-tool',
+          keyName: 'clientRef',
+          lookUp: {
+            keyPlace: 'argument',
+            tool: 'find_order',
+            argument: 'ref',
+            idPointer: '/structuredContent/a~1b',
+            provesAbsence: true,
+            settleAfterMs: 120_000,
+          },
+        },
+      },
+      send: {
+        ...plain,
+        submission: {
+          policy: 'lookup-tool',
+          keyName: 'example/key',
+          lookUp: {
+            keyPlace: 'meta',
+            tool: 'find',
+            argument: 'ref',
+            idPointer: '/id',
+            provesAbsence: false,
+            settleAfterMs: 30_000,
+          },
+        },
+      },
     });
   });
 
@@ -74,7 +130,16 @@ describe('the settings under "durable"', () => {
     '"waitBudget", "synchronousBound", "maxResultBytes", "submission", "sideEffects" or "onUnresolved"';
   const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
   const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
-  const POLICIES = '"key-argument", "key-meta", "session-list", "repeatable" or "at-most-once"';
+  const POLICIES =
+    '"key-argument", "key-meta", "lookup-tool", "session-list", "repeatable" or "at-most-once"';
+  const found = (lookUp: object, more: object = { argument: 'k' }): unknown =>
+    tool({
+      submission: {
+        policy: 'lookup-tool',
+        ...more,
+        lookUp: { tool: 'find', argument: 'a', id: '/id', ...lookUp },
+      },
+    });
   const tool = (settings: unknown): unknown => ({ tools: { find: settings } });
   it.each([
     ['a wrong kind', [], AT, `must be an object with the keys ${SERVER_KEYS}`],
@@ -142,6 +207,49 @@ describe('the settings under "durable"', () => {
       tool({ submission: { policy: 'key-meta', key: 'k', argument: 'a' } }),
       `${AT}.tools.find.submission`,
       'unknown key "argument" (nearest: "key"); allowed: "policy" or "key"',
+    ],
+    ...(
+      [
+        ['id', 'jobId'],
+        ['id', ''],
+        ['id', '/a~2'],
+        ['id', 7],
+      ] as const
+    ).map(([key, value]) => [
+      `a look-up whose ${key} is ${JSON.stringify(value)}`,
+      found({ [key]: value }),
+      `${AT}.tools.find.submission.lookUp.${key}`,
+      'must be a JSON pointer to the id in the tool\'s answer, e.g. "/structuredContent/jobId", or "/jobId" in the JSON of its first text',
+    ]),
+    [
+      'a look-up that settles after nothing',
+      found({ settleAfter: '0s' }),
+      `${AT}.tools.find.submission.lookUp.settleAfter`,
+      DURATIONS,
+    ],
+    [
+      'a proof as text',
+      found({ provesAbsence: 'yes' }),
+      `${AT}.tools.find.submission.lookUp.provesAbsence`,
+      'must be true or false',
+    ],
+    [
+      'a look-up without a tool',
+      found({ tool: '' }),
+      `${AT}.tools.find.submission.lookUp.tool`,
+      'must be the name of the tool that looks work up by its key',
+    ],
+    ...[{}, { argument: 'a', key: 'k' }].map((more) => [
+      `lookup-tool with ${Object.keys(more).length} places for the key`,
+      found({}, more),
+      `${AT}.tools.find.submission`,
+      'must have either "argument" or "key" to carry the key of the submission',
+    ]),
+    [
+      'a stranger in a look-up',
+      found({ provesAbsense: true }),
+      `${AT}.tools.find.submission.lookUp`,
+      'unknown key "provesAbsense" (nearest: "provesAbsence"); allowed: "tool", "argument", "id", "provesAbsence" or "settleAfter"',
     ],
     [
       'repeatable on nothing',

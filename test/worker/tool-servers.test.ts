@@ -294,6 +294,15 @@ describe('the policy of an operation', () => {
       submissionPolicy: 'key-meta',
       keyName: 'k',
     });
+    expect('lookUp' in policy).toBe(false);
+    const lookUp = { tool: 'find', argument: 'a', id: '/id' };
+    const submission = { policy: 'lookup-tool', argument: 'k', lookUp };
+    const looking = parse({ url: URL, durable: { tools: { find: { submission } } } });
+    expect(policyOf(looking, 'find')).toMatchObject({
+      submissionPolicy: 'lookup-tool',
+      keyName: 'k',
+      lookUp: { tool: 'find', idPointer: '/id', provesAbsence: false },
+    });
     expect(policyOf(configured, 'find', { waitBudgetMs: 9 })).toEqual({ ...policy, waitBudgetMs: 9 });
     expect(policyOf(configured, 'other', { waitBudgetMs: 9 })).toMatchObject({
       waitBudgetMs: 9,

@@ -1,0 +1,116 @@
+// Owns the look-up by a tool of the server's own (`lookup-tool`): what its answer says about one submission key.
+// Must never take for absent what was not read as a whole answer without an error, nor ever ask for a task.
+
+import { pointerTokens } from '../../operation/json-pointer.js';
+import type { JsonObject, JsonValue } from '../../operation/json.js';
+import { LIMITS } from '../../operation/limits.js';
+import { clip } from '../../operation/policy.js';
+import type { LookUpSettings } from '../../operation/row.js';
+import { WireFault, type LookUp, type ToolCall } from '../adapter.js';
+import type { McpChannel } from './channel.js';
+import { readFaultOf } from './faults.js';
+import { isObject } from './json-rpc.js';
+import { openSession } from './session.js';
+import { progressListener, toolResultOf } from './tool-call.js';
+
+/** `named`: the id of the work, exactly as the tool said it. */
+export type Said =
+  | { readonly kind: 'named'; readonly remoteId: string }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unreadable'; readonly why: string };
+
+/** As the port's look-up; a contract without a way back to its work has no use for `found`. @throws WireFault Transient */
+export async function lookUpByTool(call: ToolCall, session: JsonObject): Promise<LookUp> {
+  const { lookUp } = call;
+  // A broken invariant of ours: the policy is configured with its look-up.
+  if (!lookUp) throw new Error('the submission policy lookup-tool has no look-up');
+  const said = await askTool(call, lookUp);
+  switch (said.kind) {
+    case 'named':
+      return { kind: 'found', reference: { remoteId: said.remoteId, locator: session } };
+    case 'absent': {
+      const evidence = `${lookUp.tool} knows no work under the submission key`;
+      return lookUp.provesAbsence
+        ? { kind: 'provedAbsent', evidence }
+        : { kind: 'cannotTell', evidence: `${evidence}, which is not declared to prove its absence` };
+    }
+    case 'unreadable':
+      return { kind: 'cannotTell', evidence: clip(`${lookUp.tool}: ${said.why}`, LIMITS.evidenceChars) };
+  }
+}
+
+/** In a session of its own: the one of the submission may be gone, and a read needs none. */
+async function askTool(call: ToolCall, lookUp: LookUpSettings): Promise<Said> {
+  const opening = await openSession(call.server);
+  if (opening.kind === 'unsupported') return { kind: 'unreadable', why: opening.message };
+  const { channel } = opening.opened;
+  try {
+    return await readAnswer(channel, lookUp, call.submissionKey);
+  } finally {
+    await channel.end(LIMITS.releaseTimeoutMs);
+  }
+}
+
+async function readAnswer(channel: McpChannel, lookUp: LookUpSettings, key: string): Promise<Said> {
+  const params = { name: lookUp.tool, arguments: { [lookUp.argument]: key } };
+  const outcome = await channel.request('tools/call', params, {
+    timeoutMs: LIMITS.requestTimeoutMs,
+    onMessage: progressListener('', () => undefined, channel.redact),
+  });
+  if (outcome.kind !== 'result') {
+    const fault = readFaultOf(outcome, 'look-up');
+    // The session was opened for this call: its loss is a passing fault like any other.
+    if (fault.kind === 'Transient' || fault.kind === 'SessionLost')
+      throw new WireFault('Transient', fault.message, fault);
+    return { kind: 'unreadable', why: fault.message };
+  }
+  const result = toolResultOf(outcome.bytes);
+  if (!result || !isObject(outcome.value)) return { kind: 'unreadable', why: 'the reply is no tool result' };
+  if (result.isToolError) return { kind: 'unreadable', why: 'it says that it failed' };
+  return idAt(outcome.value, lookUp.idPointer);
+}
+
+/** Members of a result itself; any other pointer leads into the JSON of its first text. */
+const RESULT_MEMBERS: readonly string[] = ['structuredContent', 'content', '_meta'];
+
+/** What stands at the pointer. Missing, null and empty are "absent"; a kind that is no id says nothing. */
+export function idAt(result: JsonObject, pointer: string): Said {
+  const tokens = pointerTokens(pointer);
+  const [first = ''] = tokens;
+  const isMember = RESULT_MEMBERS.includes(first);
+  if (isMember && !isContainer(result[first])) return { kind: 'unreadable', why: `it gives no ${first}` };
+  let at: JsonValue | undefined = isMember ? result : jsonOfFirstText(result);
+  if (at === undefined) return { kind: 'unreadable', why: 'its first text is not JSON' };
+  for (const token of tokens) {
+    if (at === null || at === undefined) return { kind: 'absent' };
+    if (!isContainer(at) || (Array.isArray(at) && !/^(0|[1-9]\d*)$/.test(token)))
+      return { kind: 'unreadable', why: `nothing can stand at ${pointer}` };
+    at = Object.hasOwn(at, token) ? at[token] : undefined;
+  }
+  if (at === null || at === undefined || at === '') return { kind: 'absent' };
+  const remoteId = typeof at === 'number' && Number.isSafeInteger(at) ? String(at) : at;
+  const isId =
+    typeof remoteId === 'string' &&
+    remoteId.length <= LIMITS.remoteIdChars &&
+    // Half a character does not survive UTF-8: the id could not be sent back.
+    !/\p{Surrogate}/u.test(remoteId);
+  return isId ? { kind: 'named', remoteId } : { kind: 'unreadable', why: `no id stands at ${pointer}` };
+}
+
+function isContainer(value: JsonValue | undefined): value is JsonObject {
+  return isObject(value) || Array.isArray(value);
+}
+
+/** Undefined where there is none that can be read. */
+function jsonOfFirstText(result: JsonObject): JsonValue | undefined {
+  const content = result['content'];
+  if (!Array.isArray(content)) return undefined;
+  const block = (content as readonly JsonValue[]).find((each) => isObject(each) && each['type'] === 'text');
+  const text = isObject(block) ? block['text'] : undefined;
+  if (typeof text !== 'string') return undefined;
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
