@@ -10,7 +10,10 @@ const FIXED_COURSES = Number(process.env['OPERATION_FIXED_COURSES'] ?? 20_000);
 /** Random courses on top of the fixed seeds, other ones in every run. */
 const RANDOM_COURSES = Number(process.env['OPERATION_COURSES'] ?? 2_000);
 
-describe('random courses', () => {
+/** For a machine that does other things besides: the courses are counted, not timed. */
+const PATIENCE_MS = 300_000;
+
+describe('random courses', { timeout: PATIENCE_MS }, () => {
   it('agree with the oracle after every fact, and end once the faults stop, for the fixed seeds', () => {
     const met = new Set<string>();
     for (let seed = 1; seed <= FIXED_COURSES; seed += 1) {
