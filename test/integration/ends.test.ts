@@ -30,7 +30,7 @@ test('a task that completes ends as one receipt with its result', async () => {
   await pinEvents(lab, 'completed');
 });
 
-test('a question costs a second observation, an update and a step', async () => {
+test('I1: a question costs a second observation, an update and a step', async () => {
   const sent = wireDelta(lab);
   const handle = await lab.client.start({
     callNodeId: 'input',
@@ -46,7 +46,7 @@ test('a question costs a second observation, an update and a step', async () => 
   await pinEvents(lab, 'input');
 });
 
-test('a failing task keeps the content of its result', async () => {
+test('R2, E4: a failing task keeps the content of its result', async () => {
   const sent = wireDelta(lab);
   const failed = lab.wire.faults.failNextTask({
     kind: 'toolError',
@@ -151,7 +151,7 @@ test('a lost reply of a tool that cannot be looked up is held with its evidence 
   await pinEvents(lab, 'unresolved', 'held');
 });
 
-test('polls that fail for a while never fail the operation', async () => {
+test('P1: polls that fail for a while never fail the operation', async () => {
   const unavailable = lab.wire.faults.answerNext('tasks/get', {
     httpStatus: 503,
     headers: { 'retry-after': '1' },
@@ -164,7 +164,7 @@ test('polls that fail for a while never fail the operation', async () => {
   expect(result.receipt.transport.transientFaults).toBe(2);
 });
 
-test('a result cut in its middle is fetched again, whole', async () => {
+test('R4: a result cut in its middle is fetched again, whole', async () => {
   const handle = await lab.client.start({ callNodeId: 'cut-result', ...RESEARCH });
   await until(handle, (view) => view.polls >= 2);
   const cut = lab.wire.faults.cutReply('tasks/result');

@@ -60,7 +60,7 @@ describe.concurrent('polls', () => {
   const label = 'fault-polls';
   // The first one is good and tells the interval; without it the default of 5 s holds.
   const ending = plan({ label, durationMs: 4_000, plan: { polls: ['ok', ...bad] } });
-  test.concurrent('that fail in every way cost time and nothing else', async () => {
+  test.concurrent('P1: that fail in every way cost time and nothing else', async () => {
     const seen = await ending();
     expect(seen.end).toBe('completed');
     expect(lab.faults.entries('faultPlayed', label).map(({ word }) => word)).toEqual(bad);
@@ -78,7 +78,7 @@ describe.concurrent('polls', () => {
     const end = plan({ label: hinted, durationMs: 3_500, plan: { pollIntervalMs } });
     return { pollIntervalMs, hinted, end };
   });
-  test.concurrent.each(hints)('with the hint $pollIntervalMs keep the floor', async ({ hinted, end }) => {
+  test.concurrent.each(hints)('P2: with the hint $pollIntervalMs keep the floor', async ({ hinted, end }) => {
     expect((await end()).end).toBe('completed');
     const at = lab.faults.entries('polled', hinted).map(({ connectedAt = 0 }) => connectedAt);
     expect(at.length).toBeGreaterThan(1);
@@ -99,7 +99,7 @@ describe.concurrent('a lost session', () => {
     }),
   );
   test.concurrent.each(sessions)(
-    'answered $sessionGone, its task $taskAfterSession in a new one',
+    'R3: answered $sessionGone, its task $taskAfterSession in a new one',
     async ({ taskAfterSession, label, ending }) => {
       const seen = await ending();
       expect(seen.end).toBe(taskAfterSession === 'found' ? 'completed' : 'held: handle-lost');
@@ -116,7 +116,7 @@ describe.concurrent('a result', () => {
     const label = `fault-result ${word}`;
     return { word, label, ending: plan({ label, resultBytes: 20_000, plan: { result: [word, 'ok'] } }) };
   });
-  test.concurrent.each(broken)('that suffers $word once is fetched again, whole', async (one) => {
+  test.concurrent.each(broken)('R4: that suffers $word once is fetched again, whole', async (one) => {
     const seen = await one.ending();
     expect(seen.end).toBe('completed');
     expect(lab.faults.entries('faultPlayed', one.label)).toMatchObject([{ phase: 'result', word: one.word }]);
@@ -147,7 +147,7 @@ describe.concurrent('a result', () => {
     resultBytes: 3_000_000,
     plan: { result: ['cut', 'ok'] },
   });
-  test.concurrent('of 3 MB is stored whole and read by its digest', async () => {
+  test.concurrent('E1: of 3 MB is stored whole and read by its digest', async () => {
     const seen = await large();
     expect(seen.end).toBe('completed');
     expect(seen.resultJson?.length).toBeGreaterThan(3_000_000);
@@ -164,7 +164,7 @@ describe.concurrent('a result', () => {
     }),
   );
   test.concurrent.each(failures)(
-    'that says $outcome of $tool is kept',
+    'R2: that says $outcome of $tool is kept',
     async ({ outcome, tool, label, ending }) => {
       const seen = await ending();
       expect(lab.faults.executions(label)).toBe(1);
@@ -181,7 +181,7 @@ describe.concurrent('a result', () => {
   );
 
   const expired = plan({ label: 'fault-expired', durationMs: 600_000, plan: { ttlMs: 2_500 } });
-  test.concurrent('whose task expired in mid-work is unknown, not failed', async () => {
+  test.concurrent('R1: whose task expired in mid-work is unknown, not failed', async () => {
     expect((await expired()).end).toBe('held: expired');
     expect(lab.faults.executions('fault-expired')).toBe(1);
   });
@@ -215,7 +215,7 @@ describe.concurrent('a cancel', () => {
     ['ignore', 4_000],
     ['complete-first', LONG_MS],
     ['complete-after', LONG_MS],
-  ])('that is met with %s keeps the completion and its result', async (cancel, durationMs) => {
+  ])('C1, C2: that is met with %s keeps the completion and its result', async (cancel, durationMs) => {
     const label = `fault-cancel ${cancel}`;
     const seen = await cancelled({ label, durationMs, plan: { cancel } });
     expect(seen.end).toBe('completed');
@@ -228,7 +228,7 @@ describe.concurrent('a cancel', () => {
     expectOnePlace(label, seen);
   });
 
-  test.concurrent('whose acknowledgement is lost ends as the state says', async () => {
+  test.concurrent('C4: whose acknowledgement is lost ends as the state says', async () => {
     const label = 'fault-cancel ack lost';
     const seen = await cancelled({ label, durationMs: LONG_MS, plan: { cancelReply: 'lose' } });
     expect(seen.end).toBe('cancelled');
@@ -281,7 +281,7 @@ describe.concurrent('questions', () => {
     ['no-event-ids', 1],
     ['no-event-ids', 2],
     ['json', 1],
-  ] as const)('on a server that speaks %s, %i: asked once, answered once', async (server, questions) => {
+  ] as const)('I1: on a server that speaks %s, %i: asked once, answered once', async (server, questions) => {
     const label = `fault-questions ${server} ${questions}`;
     // Longer than a look apart, so that the anchor is kept before the first question.
     const seen = await answered({ label, server, durationMs: 3_000 }, questions);
@@ -298,7 +298,7 @@ describe.concurrent('questions', () => {
   });
 });
 
-test.concurrent('a server that was killed and came back without memory leaves the operation held, run once', async () => {
+test.concurrent('R3: a server that was killed and came back without memory leaves the operation held, run once', async () => {
   const own = await openFaultLab();
   try {
     await own.startWorker();

@@ -65,7 +65,7 @@ test('a cancel that comes while the submission has not left yet bars it, also af
   expect(lab.wire.counts().toolsCall).toBe(0);
 });
 
-test('a cancel signalled while no worker lives is delivered by the next one', async () => {
+test('C3: a cancel signalled while no worker lives is delivered by the next one', async () => {
   const worker = await lab.startWorker();
   const handle = await lab.client.start({
     callNodeId: 'delivered-late',
