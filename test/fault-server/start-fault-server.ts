@@ -3,6 +3,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,7 +48,13 @@ export async function startFaultServer(options: StartOptions = {}): Promise<Faul
   const faults = options.faults ?? {};
   let running = await launch({ port: 0, journalFile, faults });
   const { port } = running;
-  const journal = (): readonly JournalEntry[] => readJournal(journalFile);
+  let read: { readonly bytes: number; readonly entries: readonly JournalEntry[] } = { bytes: 0, entries: [] };
+  // It only ever grows, and tests of many calls look often.
+  const journal = (): readonly JournalEntry[] => {
+    const bytes = statSync(journalFile, { throwIfNoEntry: false })?.size ?? 0;
+    if (bytes !== read.bytes) read = { bytes, entries: readJournal(journalFile) };
+    return read.entries;
+  };
   const entries = <Kind extends JournalEntry['kind']>(kind: Kind, label: string) =>
     journal().filter(
       (entry): entry is EntryOf<Kind> => entry.kind === kind && 'label' in entry && entry.label === label,

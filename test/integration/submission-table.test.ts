@@ -217,7 +217,7 @@ describe.concurrent('a look-up by tool', () => {
   test.concurrent.each(calls)('$name ($server)', async ({ label, end, expected }) => {
     expectRow(label, await end(), expected);
     const looks = lab.faults.entries('workLookedUp', label);
-    expect(looks.length).toBeGreaterThan(1);
+    expect(looks.length).toBeGreaterThan(0);
     expect(new Set(looks.map(({ key }) => key)).size).toBe(1);
     // A read has a session of its own: it is never the one of the submission.
     const sessions = lab.faults.entries('callReceived', label).map(({ session }) => session);
@@ -256,9 +256,10 @@ describe.concurrent('a cancel while nobody knows whether the submission arrived'
   };
   const rows = ALL.map((server) => {
     const label = `table cancel unknown ${server}`;
-    const call = { label, server, durationMs: 600_000, plan: { create: '503:6', deduplicate: true } };
+    // Answered as soon as it is received, and nothing is sent again for long enough that the cancel comes first.
+    const call = { label, server, durationMs: 600_000, plan: { create: '503:14', deduplicate: true } };
     const end = plan(call, async (handle) => {
-      await seen(handle, ({ state }) => state === 'SUBMISSION_UNKNOWN' || state === 'UNRESOLVED');
+      await received(label);
       await handle.cancel('table');
     });
     return { server, label, end };
