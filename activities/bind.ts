@@ -27,6 +27,7 @@ import { fetchResult } from './steps/fetch-result.js';
 import { lookUp } from './steps/look-up.js';
 import { observe } from './steps/observe.js';
 import { open } from './steps/open.js';
+import { recordOperatorEnd } from './steps/record-operator-end.js';
 import { submit } from './steps/submit.js';
 
 export interface BindOptions {
@@ -67,7 +68,12 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
         null,
         (fact: StepFact) => fact,
         () =>
-          asFailure(() => open(ofThisRun<OpenInput>(input), ports), options, input.callNodeId, ledgerMissing),
+          asFailure(
+            () => open(ofThisRun<OpenInput>(input), ports),
+            options,
+            input.callNodeId,
+            (error): StepFact => ({ ...ledgerMissing(error), isOpening: true }),
+          ),
       ),
     submit: step(submit),
     lookUp: step(lookUp),
@@ -81,6 +87,7 @@ export function createStepActivities(ports: Ports, options: BindOptions = {}): S
     },
     sendCancel: step(sendCancel),
     fetchResult: step(fetchResult),
+    recordOperatorEnd: step(recordOperatorEnd),
     acceptTerminal: (input) =>
       told(
         input.callNodeId,
@@ -132,7 +139,7 @@ function identityOf(callNodeId: string): { callNodeId: string; step: string; att
   return { callNodeId, step: activityType, attempt };
 }
 
-function ledgerMissing(error: StoreError): StepFact {
+function ledgerMissing(error: StoreError): Extract<StepFact, { kind: 'ledgerMissing' }> {
   return { kind: 'ledgerMissing', at: Date.now(), evidence: clip(error.message, LIMITS.evidenceChars) };
 }
 

@@ -8,6 +8,8 @@ export interface PreparedCall {
   readonly requestDigest: string;
   /** Whether this cluster has our search attributes. */
   readonly searchAttributes: boolean;
+  /** A person terminated the last run of this name. */
+  readonly lastRunTerminated?: boolean;
 }
 
 export type AttachedCall =
@@ -16,7 +18,7 @@ export type AttachedCall =
       readonly end: { readonly receipt: Receipt; readonly resultJson: string | null };
     }
   /** The last run closed without a receipt, or there is none. */
-  | { readonly kind: 'gone' }
+  | { readonly kind: 'gone'; readonly lastRunTerminated?: boolean }
   | { readonly kind: 'conflict' };
 
 export interface CallActivities {
@@ -24,6 +26,7 @@ export interface CallActivities {
     readonly server: string;
     readonly tool: string;
     readonly arguments: JsonObject;
+    readonly callNodeId?: string;
   }) => Promise<PreparedCall>;
   /** One look per attempt; attempts go on while the operation runs. */
   readonly attachCall: (input: {

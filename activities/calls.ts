@@ -12,6 +12,8 @@ import type { AttachedCall, CallActivities } from './call-inputs.js';
 export interface DescribedCall {
   readonly requestDigest: string | null;
   readonly status: 'running' | 'completed' | 'closed';
+  /** Closed, because a person terminated it: not reset, not lost with its engine. */
+  readonly isTerminated: boolean;
   /** Of a completed run. */
   readonly end: () => Promise<Extract<AttachedCall, { kind: 'ended' }>['end']>;
 }
@@ -24,17 +26,21 @@ export interface CallPorts {
 
 export function createCallActivities(ports: CallPorts): CallActivities {
   return {
-    prepareCall: async (input) => ({
-      requestDigest: requestDigest(input, ports.digests),
-      searchAttributes: await ports.hasSearchAttributes(),
-    }),
+    prepareCall: async ({ callNodeId, ...call }) => {
+      const last = callNodeId === undefined ? null : await ports.describe(workflowIdOf(callNodeId));
+      return {
+        requestDigest: requestDigest(call, ports.digests),
+        searchAttributes: await ports.hasSearchAttributes(),
+        lastRunTerminated: last?.isTerminated ?? false,
+      };
+    },
     attachCall: async ({ callNodeId, requestDigest: digest }) => {
       Context.current().heartbeat();
       const found = await ports.describe(workflowIdOf(callNodeId));
       if (!found) return { kind: 'gone' };
       if (found.requestDigest !== digest) return { kind: 'conflict' };
       if (found.status === 'completed') return { kind: 'ended', end: await found.end() };
-      if (found.status === 'closed') return { kind: 'gone' };
+      if (found.status === 'closed') return { kind: 'gone', lastRunTerminated: found.isTerminated };
       throw ApplicationFailure.create({
         type: 'NotReady',
         message: `${callNodeId} is running`,

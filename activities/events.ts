@@ -3,6 +3,7 @@
 
 import type { StepFact } from '../operation/facts.js';
 import type { Outcome } from '../operation/names.js';
+import type { SweepCounts } from './sweep.js';
 
 interface OfOperation {
   readonly callNodeId: string;
@@ -44,6 +45,8 @@ export type OperationEvent =
       readonly what: 'submission' | 'reply' | 'acceptance';
       readonly reason: string;
     })
+  /** One sweep over the open rows of the store. */
+  | ({ readonly kind: 'swept' } & SweepCounts)
   /** One exchange with a tool server; `result` is `ok` or the kind of the fault. */
   | {
       readonly kind: 'wireCall';
@@ -93,6 +96,8 @@ function saidBy(fact: Exclude<StepFact, { kind: 'ledgerMissing' }>): string {
       return fact.verdict.kind;
     case 'cancelSent':
       return fact.reply;
+    case 'endRecorded':
+      return fact.row.terminalObservation?.remoteStatus ?? 'overtaken';
     default:
       return fact.finding;
   }

@@ -2,8 +2,9 @@
 // Must never hold arguments, replies' schemas or results beyond what a step needs: inputs are history.
 
 import type { Course, OperatorWord, Presented } from '../operation/build-receipt.js';
-import type { PollCursor, ReplyMail, StepFact } from '../operation/facts.js';
+import type { OperatorEnd, PollCursor, ReplyMail, StepFact } from '../operation/facts.js';
 import type { JsonObject } from '../operation/json.js';
+import type { SeenByRun, SeenEnd } from '../operation/row.js';
 
 /**
  * As the workflow hands it over. The run is told by the engine, never by the input: an activity that is pending when its
@@ -28,6 +29,8 @@ export interface OpenInput {
   readonly waitBudgetMs: number | null;
   /** This run goes on from another, or has opened the row before: a missing row is then a lost one. */
   readonly mustExist: boolean;
+  /** Of a run that has had its row: what the row must know. */
+  readonly seen?: SeenByRun;
 }
 
 export interface SubmitInput extends StepInput {
@@ -73,10 +76,20 @@ export interface FetchInput extends StepInput {
   readonly deadlineAt: number | null;
 }
 
+/** An operator's end; the only input that carries a result, because no server gives it. */
+export interface EndInput extends StepInput, OperatorEnd {
+  /** Who says so, and on what grounds. */
+  readonly note: string;
+  /** What the run knew when it took the word; anything else in the row overtakes it. */
+  readonly seen: SeenEnd;
+}
+
 export interface AcceptInput extends StepInput {
   readonly presented: Presented;
   readonly course: Course;
   readonly operator: OperatorWord | null;
+  /** How many the run has seen: a row with fewer was restored from a backup, and proves no end. */
+  readonly submissionLegs?: number;
   /** When a cancel was asked for; null = never. For the receipt's reader and the metrics. */
   readonly cancelAskedAt: number | null;
 }
@@ -96,5 +109,6 @@ export interface StepActivities {
   readonly deliverAnswer: (input: FromWorkflow<AnswerInput>) => Promise<StepFact>;
   readonly sendCancel: (input: FromWorkflow<CancelInput>) => Promise<StepFact>;
   readonly fetchResult: (input: FromWorkflow<FetchInput>) => Promise<StepFact>;
+  readonly recordOperatorEnd: (input: FromWorkflow<EndInput>) => Promise<StepFact>;
   readonly acceptTerminal: (input: FromWorkflow<AcceptInput>) => Promise<AcceptOutcome>;
 }

@@ -17,6 +17,7 @@ export interface WorkerProcessOptions {
   readonly configFile: string;
   /** Tests only: budgets of new operations (ms). */
   readonly budgets?: Budgets;
+  readonly sweepEveryMs?: number;
   /** Tests only: SIGKILL at this seam, once; `mark` is the file that says it happened. */
   readonly killAt?: { readonly seam: string; readonly mark: string };
   /** Tests only: appends each seam passed to this file. */
@@ -38,6 +39,7 @@ const worker = await createToolOperationWorker({
   store,
   shutdownGraceMs: 5_000,
   ...(options.budgets ? { budgets: options.budgets } : {}),
+  ...(options.sweepEveryMs === undefined ? {} : { sweepEveryMs: options.sweepEveryMs }),
   seam: passSeam,
 });
 process.on('SIGTERM', () => worker.shutdown());

@@ -1,17 +1,11 @@
 // Owns the door for callers: start, find, execute. Needs only a Temporal client.
 // Must never load a store or a native module, nor decide anything about an operation.
 
-import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import {
-  defineSearchAttributeKey,
-  TypedSearchAttributes,
-  type SearchAttributePair,
-} from '@temporalio/common';
+import type { Client } from '@temporalio/client';
 import { requestDigest } from '../operation/digests.js';
 import type { JsonObject } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
-import { DEFAULT_TASK_QUEUE, WORKFLOW_TYPE, workflowIdOf } from '../operation/names.js';
-import { clip } from '../operation/policy.js';
+import { DEFAULT_TASK_QUEUE, workflowIdOf } from '../operation/names.js';
 import { digests } from '../primitives/node-primitives.js';
 import type { ToolOperationInput } from '../workflows/contract.js';
 import { describeRun } from './described-run.js';
@@ -20,6 +14,8 @@ import { type OperationResult, type ResultReader, ToolOperationHandle } from './
 import { type ListOptions, listOperations, type OperationSummary } from './list-operations.js';
 import { checkDurationMs } from './pause.js';
 import { checkSearchAttributes, type SearchAttributesCheck } from './search-attributes.js';
+import { startRun } from './start-run.js';
+import { type RestoredOptions, type RestoredReport, tellRestored } from './store-restored.js';
 
 export interface ToolOperationClientOptions {
   readonly client: Client;
@@ -77,21 +73,7 @@ export class ToolOperationClient {
       waitBudgetMs: options.waitBudgetMs ?? null,
       searchAttributes: hasAttributes,
     };
-    try {
-      await this.#client.workflow.start(WORKFLOW_TYPE, {
-        workflowId,
-        taskQueue: this.#taskQueue,
-        args: [input],
-        // A run completes only with a receipt: so a completed one is the end, any other may be begun anew.
-        workflowIdReusePolicy: 'ALLOW_DUPLICATE_FAILED_ONLY',
-        workflowIdConflictPolicy: 'USE_EXISTING',
-        memo: { requestDigest: digest, server, tool },
-        staticSummary: clip(`${server}/${tool}`, LIMITS.uiSummaryChars),
-        ...(hasAttributes ? { typedSearchAttributes: attributesOf(server, tool) } : {}),
-      });
-    } catch (error) {
-      if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    }
+    await startRun(this.#client, this.#taskQueue, input);
     // USE_EXISTING accepts another input silently: the digest in the memo tells.
     const described = await describeRun(this.#client, workflowId);
     if (described.requestDigest !== digest) {
@@ -111,6 +93,16 @@ export class ToolOperationClient {
   /** Operations as the engine's visibility lists them, the newest first; it may lag by a second. */
   list(options: ListOptions = {}): AsyncIterable<OperationSummary> {
     return listOperations(this.#client, options);
+  }
+
+  /**
+   * After a backup took the place of the store: every open run of this task queue opens its row again and compares; what the store has
+   * forgotten comes back as findings. Nothing is sent meanwhile for those, and nothing is ended. Stop the workers, put the
+   * file back, start them, then call this.
+   * @throws ToolOperationError `InvalidRequest`
+   */
+  storeRestored(options: RestoredOptions = {}): Promise<RestoredReport> {
+    return tellRestored(this.#client, this.#taskQueue, options);
   }
 
   /** `start`, then `result`. @throws as both do */
@@ -163,16 +155,4 @@ function validateStart(options: StartOptions): number {
   if (typeof args !== 'object' || args === null || Array.isArray(args))
     throw invalid('arguments are a JSON object');
   return Buffer.byteLength(JSON.stringify(args));
-}
-
-function attributesOf(server: string, tool: string): TypedSearchAttributes {
-  const pair = (name: string, value: string): SearchAttributePair => ({
-    key: defineSearchAttributeKey(name, 'KEYWORD'),
-    value,
-  });
-  return new TypedSearchAttributes([
-    pair('ToolServer', server),
-    pair('ToolName', tool),
-    pair('OperationState', 'SUBMITTING'),
-  ]);
 }

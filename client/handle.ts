@@ -11,12 +11,13 @@ import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
 import type { Receipt } from '../operation/receipt.js';
 import type { InputAction } from '../operation/row.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
-import type { OperationEnd, OperatorMessage, ReplyMessage } from '../workflows/contract.js';
+import type { OperationEnd, ReplyMessage } from '../workflows/contract.js';
 import { awaitEnd } from './await-end.js';
 import { describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
 import { lookAtRun, queryRecord, viewOfRun } from './look-at-run.js';
 import { checkDurationMs, LONGEST_TIMER_MS, pause } from './pause.js';
+import { type Grounds, sendWord } from './send-word.js';
 import { cancelVerdictOf, isHeld, type OperationView, type PendingInput } from './view.js';
 
 /** Reads a stored result by its digest. */
@@ -141,28 +142,14 @@ export class ToolOperationHandle {
 
   /**
    * An operator's word about an operation that is held; it needs evidence and a name. `found` names the remote work and
-   * leads back to it, and while no look has seen it another word may take it back; `neverCreated` ends as rejected; `close` ends as `unresolved`, never as success. The end comes as
-   * `result`. Durable without a worker: until one lives, the operation may still show as held.
+   * leads back to it, and while no look has seen it another word may take it back; `neverCreated` ends as rejected;
+   * `close` ends as `unresolved`, never as success; `ended` ends as `completed` or `failed`, with the result's JSON text
+   * stored byte for byte (at most 512 kB). An operation whose store is older than its run takes `close` and `ended`. The end
+   * comes as `result`. Durable without a worker: until one lives, the operation may still show as held.
    * @throws ToolOperationError `InvalidRequest` where it is not held or the word does not fit; `OperationNotFound`
    */
-  async resolve(
-    decision: OperatorDecision,
-    grounds: { readonly evidence: string; readonly decidedBy: string },
-  ): Promise<void> {
-    const { evidence, decidedBy } = grounds;
-    const { view, isClosed } = await lookAtRun(this.#client, this.callNodeId);
-    const refuse = (why: string): ToolOperationError => new ToolOperationError('InvalidRequest', why, view);
-    if (!evidence.trim() || !decidedBy.trim()) throw refuse('a decision needs evidence and a name');
-    if (isClosed && !view.receipt) throw refuse(view.reason ?? 'its run is closed');
-    if (view.state !== 'UNRESOLVED') throw refuse(`"${this.callNodeId}" is not held, it is ${view.state}`);
-    if (decision.kind === 'found' && !decision.remoteId) throw refuse('name the remote work that was found');
-    const message: OperatorMessage = {
-      decision: decision.kind,
-      evidence,
-      decidedBy,
-      ...(decision.kind === 'found' ? { remoteId: decision.remoteId } : {}),
-    };
-    await this.#client.workflow.getHandle(this.workflowId).signal(MESSAGES.operatorSignal, message);
+  async resolve(decision: OperatorDecision, grounds: Grounds): Promise<void> {
+    await sendWord(this.#client, this.callNodeId, decision, grounds);
   }
 
   /**

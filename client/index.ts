@@ -10,6 +10,9 @@ export {
   ToolOperationHandle,
 } from './handle.js';
 export type { ListOptions, OperationSummary } from './list-operations.js';
+export type { Grounds } from './send-word.js';
+export type { RestoredFinding, RestoredOptions, RestoredReport } from './store-restored.js';
 export type { OperationView, PendingInput, ViewResult } from './view.js';
+export type { OperatorDecision } from '../operation/facts.js';
 export type { Receipt } from '../operation/receipt.js';
 export { callNodeIdOf, workflowIdOf } from '../operation/names.js';

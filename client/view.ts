@@ -88,7 +88,7 @@ export function viewOfRecord(
     reason: reasonOf(record),
     evidence: record.ledgerBehind?.evidence ?? record.hold?.evidence ?? null,
     heldSince: record.ledgerBehind?.at ?? record.hold?.sinceAt ?? null,
-    decidedByOperator: record.operator !== null,
+    decidedByOperator: hasSpoken(record),
     lastFault: live?.lastFault ?? null,
     notice: live?.notice ?? null,
     pendingInput: openRounds(record.rounds).flatMap((round) =>
@@ -103,18 +103,30 @@ export function viewOfRecord(
   };
 }
 
+/** A word given before the ledger fell behind waits with everything else. */
+function hasSpoken({ operator, ledgerBehind }: ToolOperation): boolean {
+  return ledgerBehind ? operator?.isAboutLedger === true : operator !== null;
+}
+
+const LEDGER_BEHIND = 'ledger-behind';
+
+/** The store is older than the run: nothing is sent, and an operator may end it. Only the run itself tells. */
+export function isLedgerBehind(view: OperationView): boolean {
+  return view.state === 'SUBMISSION_UNKNOWN' && view.reason === LEDGER_BEHIND;
+}
+
 function reasonOf(record: ToolOperation): string | null {
   if (record.receipt) return record.receipt.decision.reason;
   // As in the state: a ledger that is behind outranks a hold.
-  if (record.ledgerBehind) return 'ledger-behind';
+  if (record.ledgerBehind) return LEDGER_BEHIND;
   if (record.hold) return record.hold.reason;
   return record.rejection?.message ?? record.cancelAsked?.reason ?? null;
 }
 
 /** Nothing goes on before an operator has acted: held and undecided, or the ledger is behind. */
 export function isHeld(view: OperationView): boolean {
-  if (view.state === 'UNRESOLVED') return !view.decidedByOperator;
-  return view.state === 'SUBMISSION_UNKNOWN' && view.heldSince !== null;
+  if (view.decidedByOperator) return false;
+  return view.state === 'UNRESOLVED' || (view.state === 'SUBMISSION_UNKNOWN' && view.heldSince !== null);
 }
 
 /** What became of a cancel that the record has seen. */

@@ -2,14 +2,16 @@
 // Must never do I/O, read a clock, or throw for a fact from outside.
 
 import { deriveState, isLegalMove } from './derive-state.js';
-import type { Fact, FirstSight, OperatorDecision, OutsideFact, StepFact, Verdict } from './facts.js';
+import type { Fact, FirstSight, OutsideFact, StepFact, Verdict } from './facts.js';
 import { enforceTime } from './enforce-time.js';
 import { foldRow, isBehind } from './fold-row.js';
+import { objectionToWord } from './operator-word.js';
 import { LIMITS } from './limits.js';
 import { backOffMs, clip, looksWithoutSending, unsettledLegs } from './policy.js';
 import { loseHandle, needsFreshSession } from './handle.js';
 import { afterRecheck, holdOperation, releaseHold } from './hold.js';
 import type { ToolOperation } from './record.js';
+import { flagLedger, foldOpening, hearOfBackup } from './opening.js';
 import { closeWaitingReplies, foldReply, settleReply } from './replies.js';
 
 export interface Folded {
@@ -31,6 +33,7 @@ export function apply(record: ToolOperation, fact: Fact): Folded {
     case 'cancelRequested':
     case 'replyGiven':
     case 'operatorDecided':
+    case 'storeRestored':
     case 'superseded':
     case 'interrupted':
     case 'timePassed':
@@ -54,7 +57,8 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
       };
       const heard = { ...record, cancelAsked: asked };
       // A held operation whose remote work we can name leaves its hold to be cancelled.
-      const released = heard.hold && heard.remoteReference ? releaseHold(heard, fact.at) : heard;
+      const mayLeave = heard.remoteReference !== null && heard.hold?.reason !== 'ledger-behind';
+      const released = mayLeave ? releaseHold(heard, fact.at) : heard;
       return { record: settleTime(released, fact.at), verdict: { kind: 'requested' } };
     }
     case 'replyGiven': {
@@ -62,16 +66,11 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
       return { record: settle(next, fact.at), verdict };
     }
     case 'operatorDecided': {
-      if (record.state !== 'UNRESOLVED' || record.operator) return { record, verdict: { kind: 'ignored' } };
-      if (!mayDecide(record, fact.decision)) return { record, verdict: { kind: 'ignored' } };
-      const operator = {
-        decision: fact.decision.kind,
-        remoteId: fact.decision.kind === 'found' ? fact.decision.remoteId : null,
-        evidence: clip(fact.evidence, LIMITS.evidenceChars),
-        decidedBy: clip(fact.decidedBy, LIMITS.reasonChars),
-      };
-      return { record: settle({ ...record, operator }, fact.at), verdict: { kind: 'folded' } };
+      if (objectionToWord(record, fact.decision) !== null) return { record, verdict: { kind: 'ignored' } };
+      return { record: settle(hearWord(record, fact), fact.at), verdict: { kind: 'folded' } };
     }
+    case 'storeRestored':
+      return { record: hearOfBackup(record), verdict: { kind: 'folded' } };
     case 'superseded':
       // Only a live run hears of it: it opens the row again and goes on from there.
       return {
@@ -84,22 +83,29 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
   }
 }
 
-/**
- * Nobody's word undoes a reference that the server knows: what it named was created, and is not something else. One that
- * is itself only a word, never seen by a look, may be taken back.
- */
-function mayDecide(record: ToolOperation, decision: OperatorDecision): boolean {
-  if (decision.kind === 'close') return true;
-  const { remoteReference: known, terminalObservation } = record;
-  if ((known && !known.isUnseen) || terminalObservation) return false;
-  // A tool without tasks has no name for its work: there is nothing to look at.
-  return decision.kind === 'neverCreated' || (record.adapter !== null && record.adapter !== 'synchronous');
+function hearWord(
+  record: ToolOperation,
+  { decision, evidence, decidedBy }: Extract<OutsideFact, { kind: 'operatorDecided' }>,
+): ToolOperation {
+  const { kind } = decision;
+  const operator = {
+    decision: kind,
+    remoteId: kind === 'found' ? decision.remoteId : null,
+    ...(kind === 'ended' ? { end: { outcome: decision.outcome, resultJson: decision.resultJson } } : {}),
+    ...(record.ledgerBehind ? { isAboutLedger: true as const } : {}),
+    evidence: clip(evidence, LIMITS.evidenceChars),
+    decidedBy: clip(decidedBy, LIMITS.reasonChars),
+  };
+  return { ...record, operator };
 }
 
 function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
-  if (fact.kind === 'ledgerMissing') return flagLedger(record, fact.at, fact.evidence);
-  const behind = isBehind(record, fact.row);
-  if (behind) return flagLedger(record, fact.at, behind);
+  if (fact.kind === 'ledgerMissing')
+    return flagLedger(record, fact.at, fact.evidence, fact.isOpening === true);
+  const isOpening = fact.kind === 'opened';
+  const behind = isBehind(record, fact.row, isOpening);
+  const mayEndBehind = isOpening && record.operator?.isAboutLedger === true;
+  if (behind && !mayEndBehind) return flagLedger(record, fact.at, behind, isOpening);
   const tookOver = fact.row.executionEpoch > record.executionEpoch;
   const known = freeByEvidence(foldRow(record, fact.row), record, fact.at);
   const next = settle(foldOutcome(known, record, fact), fact.at);
@@ -138,7 +144,7 @@ function foldOutcome(
 ): ToolOperation {
   switch (fact.kind) {
     case 'opened':
-      return { ...record, ledgerBehind: null };
+      return foldOpening(record, before, fact);
     case 'submitted':
       return refuseUnfound(paceResend(foldFirstSight(record, fact.seen ?? null), fact), fact);
     case 'lookedUp':
@@ -151,6 +157,11 @@ function foldOutcome(
       return foldCancel(record, fact);
     case 'resultFetched':
       return foldFetch(record, fact);
+    case 'endRecorded': {
+      // In the row now, or overtaken: either way the word itself is used up, and its result with it.
+      const spoken = { ...record, operator: null };
+      return record.terminalObservation && record.result ? releaseHold(spoken, fact.at) : spoken;
+    }
     case 'accepted':
       return foldAcceptance(record, fact);
   }
@@ -306,21 +317,6 @@ function foldAcceptance(record: ToolOperation, fact: Extract<StepFact, { kind: '
     fact.at,
     fact.evidence ?? 'the store holds other facts',
   );
-}
-
-/** Nothing is sent while the row is behind; it is opened again, ever more slowly, until it is not. */
-function flagLedger(record: ToolOperation, at: number, evidence: string): ToolOperation {
-  if (record.receipt) return record;
-  const rechecks = (record.ledgerBehind?.rechecks ?? -1) + 1;
-  const nextRecheckAt = at + backOffMs(LIMITS.ledgerGapMs, LIMITS.recheckCeilingMs, rechecks + 1);
-  const ledgerBehind = {
-    at: record.ledgerBehind?.at ?? at,
-    evidence: clip(evidence, LIMITS.evidenceChars),
-    rechecks,
-    nextRecheckAt,
-  };
-  const flagged = { ...record, ledgerBehind };
-  return { ...flagged, state: deriveState(flagged) };
 }
 
 /** Lets every rule of time and policy speak, then reads the state off the facts. */

@@ -7,7 +7,7 @@ import type { PollCursor } from './facts.js';
 import type { Receipt } from './receipt.js';
 import type { FailureKind } from './names.js';
 import type { ToolOperation } from './record.js';
-import type { RowSnapshot } from './row.js';
+import type { RowSnapshot, StoredResult, TerminalObservation } from './row.js';
 
 export interface End {
   readonly state: TerminalState;
@@ -22,11 +22,15 @@ export interface OperatorWord {
   readonly decidedBy: string;
 }
 
-/** `found` is no word about the end: it leads back to the work. */
+/** `found` leads back to the work, and `ended` becomes an observation in the row: neither is itself an end. */
 export function operatorWordOf({ operator }: Pick<ToolOperation, 'operator'>): OperatorWord | null {
-  if (!operator || operator.decision === 'found') return null;
+  if (!operator || operator.decision === 'found' || operator.decision === 'ended') return null;
   const { decision, evidence, decidedBy } = operator;
   return { decision, evidence, decidedBy };
+}
+
+export function operatorNote(word: { readonly decidedBy: string; readonly evidence: string }): string {
+  return `operator ${word.decidedBy}: ${word.evidence}`;
 }
 
 /** The end that the row proves, or null. An operator's word counts only where nothing is proved. */
@@ -35,18 +39,24 @@ export function decideEnd(row: RowSnapshot, operator: OperatorWord | null): End 
   if (seen?.remoteStatus === 'cancelled') {
     return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence: seen.evidence };
   }
-  if (seen && row.result) return endWithResult(row, seen.remoteStatus, seen.evidence);
+  if (seen && row.result) return endWithResult(row, seen.remoteStatus, evidenceOf(seen, row.result));
   if (operator) return endByOperator(operator);
   if (row.rejection) {
     return { state: 'REJECTED', outcome: 'rejected', failureKind: null, evidence: row.rejection.code };
   }
   const isInDoubt = unsettledLegs(row.legs).length > 0;
   const nothingRuns = !row.remoteReference && (!isInDoubt || isAbsenceProved(row));
-  if (row.cancelGeneration > 0 && !seen && nothingRuns) {
+  if (row.cancelGeneration > 0 && !seen && nothingRuns && !row.hasForgotten) {
     const evidence = isInDoubt ? 'proved absent' : 'never sent';
     return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence };
   }
   return null;
+}
+
+/** Whose word the end is, and whose the result, where an operator gave them. */
+function evidenceOf(seen: TerminalObservation, result: StoredResult): string {
+  if (seen.evidence === 'operator') return seen.note ?? seen.evidence;
+  return result.note === undefined ? seen.evidence : `${seen.evidence}; result by ${result.note}`;
 }
 
 function endWithResult(row: RowSnapshot, remoteStatus: string, evidence: string): End {
@@ -57,7 +67,7 @@ function endWithResult(row: RowSnapshot, remoteStatus: string, evidence: string)
 }
 
 function endByOperator(operator: OperatorWord): End {
-  const evidence = `operator ${operator.decidedBy}: ${operator.evidence}`;
+  const evidence = operatorNote(operator);
   return operator.decision === 'neverCreated'
     ? { state: 'REJECTED', outcome: 'rejected', failureKind: null, evidence }
     : { state: 'ACCEPTED', outcome: 'unresolved', failureKind: null, evidence };
@@ -73,6 +83,8 @@ export interface Course {
 
 export function buildReceipt(row: RowSnapshot, end: End, course: Course, acceptedAt: number): Receipt {
   const hasPayload = end.outcome === 'completed' || end.outcome === 'failed';
+  const seen = row.terminalObservation;
+  const saidByRemote = seen?.evidence === 'operator' ? null : seen;
   return {
     schema: RECEIPT_SCHEMA,
     callNodeId: row.callNodeId,
@@ -96,8 +108,8 @@ export function buildReceipt(row: RowSnapshot, end: End, course: Course, accepte
     observedAt: row.terminalObservation?.observedAt ?? null,
     acceptedAt,
     remoteSaid: {
-      remoteStatus: row.terminalObservation?.remoteStatus ?? course.remoteStatus,
-      statusMessage: row.terminalObservation?.statusMessage ?? course.statusMessage,
+      remoteStatus: saidByRemote?.remoteStatus ?? course.remoteStatus,
+      statusMessage: saidByRemote?.statusMessage ?? course.statusMessage,
     },
     transport: {
       observations: course.cursor.observationCount,
@@ -119,7 +131,7 @@ export function isTakenBack(
 /** Bytes may have been sent, nothing was accepted, and the tool is not declared free of side effects. */
 function owesReconciliation(row: RowSnapshot, end: End): boolean {
   if (end.outcome !== 'cancelled' && end.outcome !== 'unresolved') return false;
-  return row.policy.sideEffects !== 'none' && row.legs.some(mayHaveBeenSent);
+  return row.policy.sideEffects !== 'none' && (row.hasForgotten === true || row.legs.some(mayHaveBeenSent));
 }
 
 /** The eight facts that the run presents and the store matches before it writes the receipt (promise 2). */

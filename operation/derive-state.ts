@@ -15,6 +15,7 @@ export function deriveState(record: Omit<ToolOperation, 'state'>): OperationStat
     if (record.cancelAsked || record.cancelGeneration > 0) return 'CANCEL_REQUESTED';
     return openRounds(record.rounds).length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
   }
+  if (record.hasForgotten) return 'SUBMISSION_UNKNOWN';
   if (unsettledLegs(record.submissionLegs).length === 0) return 'SUBMITTING';
   return isAbsenceProved({ ...record, legs: record.submissionLegs })
     ? 'NOT_FOUND_SAFE'

@@ -39,9 +39,13 @@ function askCancel(record: ToolOperation, at: number, reason: string): ToolOpera
   return { ...record, cancelAsked: { reason, requestedBy: 'executor', at } };
 }
 
+const FORGOTTEN =
+  'the store was restored from before the submission: nobody knows from it whether it was sent';
+
 /** SUBMISSION_UNKNOWN: hold at once where nothing can be looked up or sent again, else at the look-up deadline. */
 function enforceUnknown(record: ToolOperation, at: number): ToolOperation {
   if (record.ledgerBehind) return record;
+  if (record.hasForgotten) return holdOperation(record, 'ambiguous-submission', at, FORGOTTEN);
   const lastLeg = record.submissionLegs.at(-1);
   const evidence = lastLeg?.detail ?? 'nobody knows whether the submission arrived';
   if (record.submissionPolicy === 'at-most-once' || record.submissionPolicy === null) {

@@ -117,6 +117,8 @@ export type StepFact =
       readonly finding: FetchFinding;
       readonly evidence: string | null;
     }
+  /** An operator's end is in the row, or something else came first: the row says which. */
+  | { readonly kind: 'endRecorded'; readonly at: number; readonly row: RowSnapshot }
   | {
       readonly kind: 'accepted';
       readonly at: number;
@@ -125,10 +127,26 @@ export type StepFact =
       readonly evidence: string | null;
     }
   /** The row of a run that is not new is gone (a restored backup): LedgerBehind. */
-  | { readonly kind: 'ledgerMissing'; readonly at: number; readonly evidence: string };
+  | {
+      readonly kind: 'ledgerMissing';
+      readonly at: number;
+      readonly evidence: string;
+      /** It was the opening itself that found none. */
+      readonly isOpening?: boolean;
+    };
 
-/** `found`: the far side's own name of the work, for a submission whose reply was lost. */
+/** How an operator says the work ended; success and failure need the result, as JSON text. */
+export interface OperatorEnd {
+  readonly outcome: 'completed' | 'failed';
+  readonly resultJson: string;
+}
+
+/**
+ * `found`: the far side's own name of the work, for a submission whose reply was lost. `ended`: how the work ended, as the
+ * operator saw it at the far side.
+ */
 export type OperatorDecision =
+  | ({ readonly kind: 'ended' } & OperatorEnd)
   | { readonly kind: 'found'; readonly remoteId: string }
   | { readonly kind: 'neverCreated' }
   | { readonly kind: 'close' };
@@ -151,6 +169,8 @@ export type OutsideFact =
     }
   /** An interruptible step ended without an outcome because something more urgent came. */
   | { readonly kind: 'interrupted'; readonly at: number }
+  /** Somebody put a backup in the place of the store: the row is opened again. */
+  | { readonly kind: 'storeRestored'; readonly at: number }
   /** A step of this run was refused under an older epoch. */
   | { readonly kind: 'superseded'; readonly at: number }
   | { readonly kind: 'timePassed'; readonly at: number };

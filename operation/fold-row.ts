@@ -1,7 +1,8 @@
 // Owns how the store's row enters the record, and when the row is older than what the run has seen.
 // Must never weigh the row's content: first write wins is the store's rule, the course is apply.ts's.
 
-import type { InputRound, RowSnapshot } from './row.js';
+import { verdictOf } from './replies.js';
+import type { CancelDelivery, InputRound, RowSnapshot } from './row.js';
 import type { ToolOperation } from './record.js';
 
 export function foldRow(record: ToolOperation, row: RowSnapshot): ToolOperation {
@@ -19,6 +20,7 @@ export function foldRow(record: ToolOperation, row: RowSnapshot): ToolOperation 
     ownerRunId: row.ownerRunId,
     submissionLegs: row.legs,
     provedAbsentAtLeg: row.provedAbsentAtLeg,
+    hasForgotten: row.hasForgotten ?? false,
     remoteReference: row.remoteReference,
     rounds: mergeRounds(record.rounds, row.rounds),
     cancelGeneration: row.cancelGeneration,
@@ -45,17 +47,64 @@ function mergeRounds(known: readonly InputRound[], rows: readonly InputRound[]):
   });
 }
 
-/** Names what the row has forgotten (a restored backup), or null. The row only ever gains facts. */
-export function isBehind(record: ToolOperation, row: RowSnapshot): string | null {
+/**
+ * Names what the row has forgotten (a restored backup), or null. The row only ever gains facts.
+ * `isOpening`: nothing runs beside the opening of a row, so that its rounds too must be as new as those the run knows.
+ */
+export function isBehind(record: ToolOperation, row: RowSnapshot, isOpening: boolean): string | null {
   if (row.executionEpoch < record.executionEpoch) return 'the row holds an older execution epoch';
-  if (row.legs.length < record.submissionLegs.length) return 'the row misses a submission leg';
+  const lostLeg = missingLeg(record, row);
+  if (lostLeg) return lostLeg;
   if (record.remoteReference && !record.remoteReference.isUnseen && !row.remoteReference)
     return 'the row misses the remote reference';
   if (row.rounds.length < record.rounds.length) return 'the row misses an input round';
+  const lostReply = isOpening ? missingReply(record, row) : null;
+  if (lostReply) return lostReply;
   if (row.cancelGeneration < record.cancelGeneration) return 'the row holds an older cancel generation';
+  if (isDeliveryOlder(record, row)) return 'the row holds an older delivery of the cancel';
   if (record.terminalObservation && !row.terminalObservation)
     return 'the row misses the terminal observation';
+  if (record.rejection && !row.rejection) return 'the row misses the rejection';
   if (record.result && !row.result) return 'the row misses the result';
   if (record.receipt && !row.receipt) return 'the row misses the receipt';
   return null;
+}
+
+function missingLeg(record: ToolOperation, row: RowSnapshot): string | null {
+  for (const seen of record.submissionLegs) {
+    const leg = row.legs.find(({ claimToken }) => claimToken === seen.claimToken);
+    if (!leg) return 'the row misses a submission leg';
+    if (leg.outcome === 'open' && seen.outcome !== 'open')
+      return 'the row misses the end of a submission leg';
+  }
+  return null;
+}
+
+/** A reply that the server refused is taken back: then the row is right to have none. */
+function missingReply(record: ToolOperation, row: RowSnapshot): string | null {
+  for (const seen of record.rounds) {
+    const round = row.rounds.find(({ roundId }) => roundId === seen.roundId);
+    if (!round) return 'the row misses an input round';
+    const { reply } = seen;
+    const isTakenBack = reply && verdictOf(record, reply.replyToken)?.kind === 'refused';
+    if (reply && !isTakenBack && !round.reply) return 'the row misses a reply';
+    if (reply?.deliveredAt != null && round.reply?.deliveredAt == null)
+      return 'the row misses the delivery of a reply';
+    if (seen.closedAt !== null && round.closedAt === null) return 'the row misses the end of an input round';
+  }
+  return null;
+}
+
+const DELIVERY_RANK: Readonly<Record<CancelDelivery, number>> = {
+  none: 0,
+  unsent: 1,
+  sent: 2,
+  // What the server answered may change from one sending to the next.
+  acknowledged: 3,
+  refused: 3,
+  unsupported: 3,
+};
+
+function isDeliveryOlder(record: ToolOperation, row: RowSnapshot): boolean {
+  return DELIVERY_RANK[row.cancelDelivery] < DELIVERY_RANK[record.cancelDelivery];
 }

@@ -22,7 +22,7 @@ export function holdOperation(
   evidence: string,
 ): ToolOperation {
   if (record.hold) return afterRecheck(record, at, false);
-  const nextRecheckAt = RECHECKABLE.includes(reason) ? at + LIMITS.recheckGapMs : null;
+  const nextRecheckAt = RECHECKABLE.includes(reason) ? at + recheckGapMs(record) : null;
   const hold: Hold = {
     reason,
     sinceAt: at,
@@ -31,6 +31,10 @@ export function holdOperation(
     nextRecheckAt,
   };
   return { ...record, hold };
+}
+
+function recheckGapMs({ policy }: ToolOperation): number {
+  return policy?.recheckGapMs ?? LIMITS.recheckGapMs;
 }
 
 export function releaseHold(record: ToolOperation, at: number): ToolOperation {
@@ -47,12 +51,13 @@ export function afterRecheck(record: ToolOperation, at: number, sawSomething: bo
     (record.terminalObservation !== null || hold.reason === 'handle-lost' || isProvedAbsent(record));
   if (isNews) return releaseHold(record, at);
   const rechecks = hold.rechecks + 1;
-  const gapMs = backOffMs(LIMITS.recheckGapMs, LIMITS.recheckCeilingMs, rechecks + 1);
+  const gapMs = backOffMs(recheckGapMs(record), LIMITS.recheckCeilingMs, rechecks + 1);
   return { ...record, hold: { ...hold, rechecks, nextRecheckAt: at + gapMs } };
 }
 
 /** Then the same key may be sent again; not over an operator's word, which has decided the end already. */
 function isProvedAbsent(record: ToolOperation): boolean {
   const absent = { legs: record.submissionLegs, provedAbsentAtLeg: record.provedAbsentAtLeg };
-  return !record.remoteReference && !record.operator && isAbsenceProved(absent);
+  const mayKnow = !record.remoteReference && !record.hasForgotten && !record.operator;
+  return mayKnow && isAbsenceProved(absent);
 }

@@ -24,6 +24,8 @@ export const LIMITS = {
   /** All pages of one list, and all that a replayed stream brings. */
   wireListBytes: 4 * 1024 * 1024,
   wireSlackBytes: 1024 * 1024,
+  /** Up to twice as long inside a message, and twice in a history, which must be read within one reply of 4 MB. */
+  operatorResultBytes: 512 * 1024,
   wireJsonDepth: 512,
   evidenceChars: 400,
   messageIdChars: 200,
@@ -65,6 +67,9 @@ export const LIMITS = {
   ledgerGapMs: 30 * SECOND_MS,
   recheckGapMs: 10 * MINUTE_MS,
   recheckCeilingMs: 6 * HOUR_MS,
+  sweepEveryMs: 1 * MINUTE_MS,
+  /** An open row younger than this is left alone: its start may be on its way. */
+  sweepAgeMs: 1 * MINUTE_MS,
   retryAfterCeilingMs: 1 * HOUR_MS,
 
   // one request on the wire (ms)

@@ -2,6 +2,8 @@
 // Must never hold a rule; rules live in apply.ts, next-step.ts and policy.ts.
 
 export const WORKFLOW_TYPE = 'toolOperation';
+/** Starts open operations again whose run is gone; run by a schedule. */
+export const SWEEP_WORKFLOW_TYPE = 'sweepOperations';
 export const RECORD_SCHEMA = 'toolOperation.v1';
 export const RECEIPT_SCHEMA = 'terminalReceipt.v1';
 export const VIEW_SCHEMA = 'operationView.v1';
@@ -54,6 +56,7 @@ export const ACTIVITIES = {
   answer: 'deliverAnswer',
   cancel: 'sendCancel',
   fetchResult: 'fetchResult',
+  recordEnd: 'recordOperatorEnd',
   accept: 'acceptTerminal',
 } as const;
 
@@ -62,6 +65,7 @@ export const MESSAGES = {
   answerSignal: 'answerOperation',
   cancelSignal: 'cancelOperation',
   operatorSignal: 'decideOperation',
+  restoredSignal: 'storeRestored',
   operationQuery: 'operation',
 } as const;
 
@@ -101,6 +105,11 @@ export function callNodeIdOf(workflowId: string): string | null {
   return workflowId.startsWith(prefix) ? workflowId.slice(prefix.length) : null;
 }
 
+/** Of the schedule that sweeps, and the beginning of its runs' ids: one per task queue. */
+export function sweeperIdOf(taskQueue: string): string {
+  return `tool-operation-sweeper/${taskQueue}`;
+}
+
 /** Named places where a test may kill the process (crash windows of the step bodies). */
 export const SEAMS = [
   'submit:before-claim',
@@ -121,6 +130,8 @@ export const SEAMS = [
   'cancel:after-commit',
   'fetchResult:after-reply',
   'fetchResult:after-commit',
+  'recordEnd:before-commit',
+  'recordEnd:after-commit',
   'accept:before-commit',
   'accept:after-commit',
 ] as const;

@@ -2,7 +2,8 @@
 // Must never depend on anything but its two arguments; the workflow performs, the fold decides.
 
 import { needsFreshSession } from './handle.js';
-import type { ReplyMail } from './facts.js';
+import { operatorNote } from './build-receipt.js';
+import type { OperatorEnd, ReplyMail } from './facts.js';
 import { openRounds, waitDeadlineAt } from './policy.js';
 import type { ToolOperation } from './record.js';
 
@@ -36,6 +37,8 @@ export type Step =
   | { readonly kind: 'answer'; readonly reply: ReplyMail; readonly deadlineAt: number }
   | { readonly kind: 'cancel'; readonly reason: string }
   | { readonly kind: 'fetchResult'; readonly notBeforeAt: number | null }
+  /** An operator's end and its result go into the row; acceptance comes after, as always. */
+  | { readonly kind: 'recordEnd'; readonly end: OperatorEnd; readonly note: string }
   | { readonly kind: 'accept' }
   | { readonly kind: 'awaitOperator'; readonly untilAt: number | null }
   | { readonly kind: 'done' };
@@ -43,8 +46,12 @@ export type Step =
 /** The next step of an operation. `nowMs` is the workflow's clock. */
 export function nextStep(record: ToolOperation, nowMs: number): Step {
   const hasEnded = record.receipt !== null;
-  if (record.ledgerBehind && !hasEnded) return stepWhileBehind(record.ledgerBehind.nextRecheckAt, nowMs);
-  if (record.executionEpoch === 0 && !hasEnded) return { kind: 'open' };
+  if (record.ledgerBehind && !hasEnded) {
+    // An operator ends it: the row is made again or adopted, as it is. Or somebody says that another store is there.
+    if (record.operator?.isAboutLedger || record.reopen) return { kind: 'open' };
+    return stepWhileBehind(record.ledgerBehind.nextRecheckAt, nowMs);
+  }
+  if ((record.executionEpoch === 0 || record.reopen) && !hasEnded) return { kind: 'open' };
   switch (record.state) {
     case 'SUBMITTING':
     case 'NOT_FOUND_SAFE':
@@ -141,17 +148,13 @@ function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
 }
 
 function stepWhileHeld(record: ToolOperation, nowMs: number): Step {
-  if (record.operator?.remoteId != null) {
-    const { remoteId: given, decidedBy, evidence } = record.operator;
-    return {
-      kind: 'lookUp',
-      notBeforeAt: null,
-      deadlineAt: null,
-      given,
-      grounds: `operator ${decidedBy}: ${evidence}`,
-    };
+  const { operator } = record;
+  if (operator?.remoteId != null) {
+    const { remoteId: given } = operator;
+    return { kind: 'lookUp', notBeforeAt: null, deadlineAt: null, given, grounds: operatorNote(operator) };
   }
-  if (record.operator) return { kind: 'accept' };
+  if (operator?.end) return { kind: 'recordEnd', end: operator.end, note: operatorNote(operator) };
+  if (operator) return { kind: 'accept' };
   const recheckAt = record.hold?.nextRecheckAt ?? null;
   if (recheckAt !== null && nowMs >= recheckAt) return recheck(record, nowMs);
   return { kind: 'awaitOperator', untilAt: earliest(recheckAt, closesAt(record)) };

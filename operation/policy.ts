@@ -62,6 +62,7 @@ export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'ambiguous' | 's
 export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
   if (row.receipt || row.terminalObservation || row.remoteReference || row.rejection) return 'settled';
   if (row.cancelGeneration > 0) return 'cancelled';
+  if (row.hasForgotten) return 'ambiguous';
   const unsettled = unsettledLegs(row.legs);
   if (unsettled.length === 0) return 'granted';
   if (isAbsenceProved(row)) {

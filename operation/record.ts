@@ -1,7 +1,7 @@
 // Owns the record of one tool operation: the fold of every fact its run has seen.
 // Must never hold anything that cannot be rebuilt by replaying those facts.
 
-import type { PollCursor, ReplyMail, ReplyVerdict } from './facts.js';
+import type { OperatorEnd, PollCursor, ReplyMail, ReplyVerdict } from './facts.js';
 import type { AdapterName, OperationState, SubmissionPolicyName } from './names.js';
 import type { Receipt } from './receipt.js';
 import type {
@@ -25,7 +25,9 @@ export type HoldReason =
   | 'cancel-never-settled'
   | 'wait-budget'
   | 'protocol-violation'
-  | 'acceptance-refused';
+  | 'acceptance-refused'
+  /** The store had forgotten what the run has seen, and an operator ends the operation all the same. */
+  | 'ledger-behind';
 
 /** Why an operation is UNRESOLVED, since when, and what was seen. */
 export interface Hold {
@@ -70,6 +72,7 @@ export interface ToolOperation {
   readonly ownerRunId: string | null;
   readonly submissionLegs: readonly SubmissionLeg[];
   readonly provedAbsentAtLeg: number | null;
+  readonly hasForgotten: boolean;
   readonly remoteReference: RemoteReference | null;
   readonly rounds: readonly InputRound[];
   readonly cancelGeneration: number;
@@ -103,6 +106,10 @@ export interface ToolOperation {
   readonly violations: number;
   readonly nextLookAt: number | null;
   readonly acceptRefusals: number;
+  /** A backup may be in the place of the store: the row is opened again before anything else. */
+  readonly reopen: boolean;
+  /** As the start says; holds only until the row is opened for the first time. */
+  readonly lastRunTerminated: boolean;
   /** How often this run found itself superseded and opened the row again. */
   readonly takeovers: number;
   readonly heldMs: number;
@@ -114,9 +121,13 @@ export interface ToolOperation {
     readonly nextRecheckAt: number;
   } | null;
   readonly operator: {
-    readonly decision: 'neverCreated' | 'close' | 'found';
+    readonly decision: 'neverCreated' | 'close' | 'found' | 'ended';
     /** Of `found` only. */
     readonly remoteId: string | null;
+    /** Of `ended` only, until it is in the row: the result is not carried any further. */
+    readonly end?: OperatorEnd;
+    /** Given while the ledger was behind: only such a word lets the row be made anew. */
+    readonly isAboutLedger?: true;
     readonly evidence: string;
     readonly decidedBy: string;
   } | null;
@@ -133,6 +144,8 @@ export interface NewOperation {
   readonly server: string;
   readonly tool: string;
   readonly startedAt: number;
+  /** A person terminated the run before this one. */
+  readonly lastRunTerminated?: boolean;
 }
 
 /** The record before its run has opened the store's row. */
@@ -157,6 +170,7 @@ export function newOperation(start: NewOperation): ToolOperation {
     ownerRunId: null,
     submissionLegs: [],
     provedAbsentAtLeg: null,
+    hasForgotten: false,
     remoteReference: null,
     rounds: [],
     cancelGeneration: 0,
@@ -185,6 +199,8 @@ export function newOperation(start: NewOperation): ToolOperation {
     violations: 0,
     nextLookAt: null,
     acceptRefusals: 0,
+    reopen: false,
+    lastRunTerminated: start.lastRunTerminated ?? false,
     takeovers: 0,
     heldMs: 0,
     hold: null,

@@ -59,7 +59,9 @@ export function closeWaitingReplies(record: ToolOperation): ToolOperation {
   let next = record;
   for (const reply of record.waitingReplies) {
     const round = record.rounds.find((candidate) => candidate.roundId === reply.roundId);
-    const verdict = (round && verdictFromRound(round, reply)) ?? (mayAsk(record) ? null : ROUND_CLOSED);
+    // Without its round: the store has forgotten the question, and nobody goes on with it.
+    const known = round ? verdictFromRound(round, reply) : ROUND_CLOSED;
+    const verdict = known ?? (mayAsk(record) ? null : ROUND_CLOSED);
     if (verdict) next = settleReply(next, reply.replyToken, verdict);
   }
   return next;

@@ -72,6 +72,8 @@ export interface TerminalObservation {
   readonly observedAt: number;
   /** Where the evidence came from. */
   readonly evidence: 'submit-reply' | 'status' | 'cancel-reply' | 'operator';
+  /** Of an operator's: who said so, and on what grounds. */
+  readonly note?: string;
 }
 
 export interface StoredResult {
@@ -84,6 +86,14 @@ export interface StoredResult {
   readonly isToolError: boolean;
   /** `missed`: the structured content does not fit the published output schema; `unchecked`: too large to look. */
   readonly outputSchema: 'fits' | 'missed' | 'none' | 'unchecked';
+  /** Set where an operator gave the bytes: who, and on what grounds. */
+  readonly note?: string;
+}
+
+/** What a run knew of the far side when it took an operator's word. */
+export interface SeenEnd {
+  readonly remoteId: string | null;
+  readonly terminalStatus: string | null;
 }
 
 /** Proof that nothing was started, or that nothing may be. */
@@ -129,6 +139,8 @@ export interface OperationPolicy {
   readonly synchronousBoundMs: number;
   /** The largest result that is taken (bytes); absent: the default of limits.ts. */
   readonly maxResultBytes?: number;
+  /** The first look at a held operation comes after this, each further one after twice as long; default: the limits'. */
+  readonly recheckGapMs?: number;
   /** As configured; null = decided from what the server declares when the operation is submitted. */
   readonly submissionPolicy: SubmissionPolicyName | null;
   /** Argument name or `_meta` key that takes the submission key. */
@@ -170,7 +182,29 @@ export interface RowSnapshot {
   readonly result: StoredResult | null;
   /** The last leg that a look-up proved absent, with every leg closed; a later leg in doubt makes it history. */
   readonly provedAbsentAtLeg: number | null;
+  /** Evidence says that this store was restored from before a submission: no leg here proves nothing, none is claimed again. */
+  readonly hasForgotten?: boolean;
   readonly receipt: Receipt | null;
+}
+
+/** What a run has seen and its row may have forgotten. */
+export interface SeenByRun extends Pick<
+  RowSnapshot,
+  | 'adapter'
+  | 'submissionPolicy'
+  | 'toolVersion'
+  | 'descriptorDigest'
+  | 'legs'
+  | 'remoteReference'
+  | 'cancelGeneration'
+  | 'cancelReason'
+  | 'cancelDelivery'
+  | 'terminalObservation'
+> {
+  /** What showed that the row is behind. */
+  readonly evidence: string;
+  /** An operator ends the operation all the same: what is missing is written back. */
+  readonly mayGiveBack: boolean;
 }
 
 export type { Outcome, TerminalState };

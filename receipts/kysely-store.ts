@@ -11,17 +11,18 @@ import type {
   RemoteReference,
   RoundReply,
   RowSnapshot,
+  SeenEnd,
   TerminalObservation,
 } from '../operation/row.js';
 import { acceptInside, type Decide } from './acceptance.js';
 import { raiseCancel, writeCancelDelivery } from './cancellation.js';
 import { settleInside, type Settlement, type SettlementWord } from './effects.js';
-import { openRow, passFence, requireRow } from './ownership.js';
+import { missingRow, openRow, passFence, requireRow } from './ownership.js';
 import { closeRound, retractReply, writeDelivery, writeReply, writeRound, writeSending } from './rounds.js';
 import { readSnapshot } from './row-snapshot.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { Db, Tx } from './schema.js';
-import { readReceipt, readResult, readWireState } from './store-reads.js';
+import { readOpenRows, readReceipt, readResult, readWireState } from './store-reads.js';
 import type {
   Acceptance,
   EvidenceKind,
@@ -29,6 +30,8 @@ import type {
   NegotiationRecord,
   NewRound,
   OpenRequest,
+  OpenRow,
+  OpenRowsQuery,
   OpenResult,
   ReceiptStore,
   ResultBytes,
@@ -45,7 +48,7 @@ import {
   writeRejection,
   type LegEnd,
 } from './submission.js';
-import { writeResult, writeTerminal } from './terminal.js';
+import { writeOperatorEnd, writeResult, writeTerminal } from './terminal.js';
 
 /** One moment of several tables, without the write lock. */
 export function readInOne<T>(db: Db, read: (tx: Tx) => Promise<T>): Promise<T> {
@@ -63,12 +66,16 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   // --- reading and owning
 
-  open(request: OpenRequest): Promise<OpenResult> {
-    return this.#inOne(async (tx): Promise<OpenResult> => {
+  async open(request: OpenRequest): Promise<OpenResult> {
+    const result = await this.#inOne(async (tx): Promise<OpenResult | null> => {
       const opening = await openRow(tx, request, this.#nowMs());
       if (opening.kind === 'conflict') return opening;
+      if (opening.kind === 'missing') return null;
       return { kind: 'opened', row: await requireRow(tx, request.callNodeId) };
     });
+    // After the commit: the evidence stays.
+    if (!result) throw missingRow(request.callNodeId);
+    return result;
   }
 
   async begin(fence: Fence): Promise<RowSnapshot> {
@@ -84,6 +91,10 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   wireState(callNodeId: string): Promise<WireState> {
     return readInOne(this.#db, (tx) => readWireState(tx, callNodeId));
+  }
+
+  openRows(query: OpenRowsQuery): Promise<readonly OpenRow[]> {
+    return readOpenRows(this.#db, query);
   }
 
   readReceipt(callNodeId: string): Promise<Receipt | null> {
@@ -196,6 +207,15 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   async recordResult(callNodeId: string, result: ResultBytes): Promise<RowSnapshot> {
     return (await this.#witness(callNodeId, (work) => writeResult(work, result, work.nowAt))).row;
+  }
+
+  recordOperatorEnd(
+    fence: Fence,
+    seen: SeenEnd,
+    observation: TerminalObservation,
+    result: ResultBytes,
+  ): Promise<RowSnapshot> {
+    return this.#decideOpen(fence, (work) => writeOperatorEnd(work, seen, observation, result));
   }
 
   async acceptTerminal(fence: Fence, presented: Presented, decide: Decide, at: number): Promise<Acceptance> {

@@ -2,28 +2,37 @@
 // Must never weigh what the row holds.
 
 import type { RowSnapshot } from '../operation/row.js';
-import { readSnapshot } from './row-snapshot.js';
+import { compareWithRun, keepForgotten } from './give-back.js';
+import { hasForgotten, readSnapshot } from './row-snapshot.js';
 import { patchOperation, type RowWork } from './row-work.js';
 import type { Tx } from './schema.js';
 import { StoreError, type Fence, type OpenRequest } from './store.js';
 
-export type Opening = { kind: 'opened' } | { kind: 'conflict'; storedDigest: string };
+export type Opening = { kind: 'opened' } | { kind: 'missing' } | { kind: 'conflict'; storedDigest: string };
 
 export async function openRow(tx: Tx, request: OpenRequest, nowAt: number): Promise<Opening> {
   const row = await readSnapshot(tx, request.callNodeId);
   if (!row) {
-    if (request.mustExist) throw missingRow(request.callNodeId);
+    if (request.mustExist) {
+      // Without its row, so that a row made anew by another run knows of it.
+      await keepForgotten(tx, request);
+      return { kind: 'missing' };
+    }
     await createRow(tx, request, nowAt);
+    await compareWithRun(tx, request, nowAt);
     return { kind: 'opened' };
   }
   if (row.requestDigest !== request.requestDigest) {
     return { kind: 'conflict', storedDigest: row.requestDigest };
   }
   if (row.ownerRunId !== request.runId) await takeOwnership({ tx, row, nowAt }, request.runId);
+  await compareWithRun(tx, request, nowAt);
   return { kind: 'opened' };
 }
 
 async function createRow(tx: Tx, request: OpenRequest, nowAt: number): Promise<void> {
+  // A rejection would prove that nothing was started, and this store cannot.
+  const isForgotten = await hasForgotten(tx, request.callNodeId);
   await tx
     .insertInto('operation')
     .values({
@@ -39,7 +48,7 @@ async function createRow(tx: Tx, request: OpenRequest, nowAt: number): Promise<v
       owner_run_id: request.runId,
       cancel_generation: 0,
       cancel_delivery: 'none',
-      rejection_json: request.rejection ? JSON.stringify(request.rejection) : null,
+      rejection_json: request.rejection && !isForgotten ? JSON.stringify(request.rejection) : null,
       created_at: request.at,
       updated_at: nowAt,
     })
@@ -84,6 +93,6 @@ export async function requireRow(tx: Tx, callNodeId: string): Promise<RowSnapsho
   throw missingRow(callNodeId);
 }
 
-function missingRow(callNodeId: string): StoreError {
+export function missingRow(callNodeId: string): StoreError {
   return new StoreError('LedgerMissing', `The store holds no row for ${callNodeId}.`);
 }

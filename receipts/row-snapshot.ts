@@ -44,7 +44,7 @@ const SNAPSHOT_COLUMNS = [
   'created_at',
 ] as const;
 
-/** Reads four tables: call it inside a transaction, or the parts may be of different moments. */
+/** Reads five tables: call it inside a transaction, or the parts may be of different moments. */
 export async function readSnapshot(db: Db, callNodeId: string): Promise<RowSnapshot | null> {
   const row = await readRow(db, callNodeId);
   if (!row) return null;
@@ -92,7 +92,21 @@ export async function readRow(db: Db, callNodeId: string): Promise<RowBeforeRece
     rejection: fromJson<Rejection>(row.rejection_json),
     result: fromJson<StoredResult>(row.result_json),
     provedAbsentAtLeg: row.proved_absent_at_leg,
+    // Rows are history: what is almost never so is not written into every fact.
+    ...((await hasForgotten(db, callNodeId)) ? { hasForgotten: true } : {}),
   };
+}
+
+/** Told by its run, or by the sweeper of a run that had completed. */
+export async function hasForgotten(db: Db, callNodeId: string): Promise<boolean> {
+  const told = await db
+    .selectFrom('evidence')
+    .select('id')
+    .where('call_node_id', '=', callNodeId)
+    .where('kind', 'in', ['ledger-behind', 'receipt-lost'])
+    .limit(1)
+    .executeTakeFirst();
+  return told !== undefined;
 }
 
 export function fromJson<T>(text: string | null): T | null {

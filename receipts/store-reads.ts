@@ -4,11 +4,18 @@
 import type { JsonObject } from '../operation/json.js';
 import type { Outcome } from '../operation/names.js';
 import type { Receipt } from '../operation/receipt.js';
-import type { Question } from '../operation/row.js';
+import type { OperationPolicy, Question } from '../operation/row.js';
 import { fromReceiptText, sha256Hex } from './receipt-json.js';
 import { fromJson } from './row-snapshot.js';
 import type { Db } from './schema.js';
-import { StoreError, type EvidenceKind, type StoredRound, type WireState } from './store.js';
+import {
+  StoreError,
+  type EvidenceKind,
+  type OpenRow,
+  type OpenRowsQuery,
+  type StoredRound,
+  type WireState,
+} from './store.js';
 
 export async function readReceipt(db: Db, callNodeId: string): Promise<Receipt | null> {
   const text = await db
@@ -135,6 +142,44 @@ export async function findCallNodeIds(
     .orderBy('created_at')
     .execute();
   return rows.map((row) => row.call_node_id);
+}
+
+/** By callNodeId, one page: the order is the same however the rows change meanwhile. */
+export async function readOpenRows(db: Db, query: OpenRowsQuery): Promise<readonly OpenRow[]> {
+  const { after, limit, createdBeforeAt } = query;
+  const open = db
+    .selectFrom('operation')
+    .leftJoin('receipt', 'receipt.call_node_id', 'operation.call_node_id')
+    .select([
+      'operation.call_node_id as callNodeId',
+      'operation.request_digest as requestDigest',
+      'operation.server as server',
+      'operation.tool as tool',
+      'operation.arguments_json as argumentsJson',
+      'operation.policy_json as policyJson',
+      'operation.owner_run_id as ownerRunId',
+    ])
+    .select((eb) =>
+      eb
+        .selectFrom('evidence')
+        .select((inner) => inner.fn.countAll().as('found'))
+        .whereRef('evidence.call_node_id', '=', 'operation.call_node_id')
+        .where('evidence.kind', '=', 'receipt-lost')
+        .as('receiptsLost'),
+    )
+    .where('receipt.call_node_id', 'is', null)
+    .where('operation.created_at', '<=', createdBeforeAt)
+    .orderBy('operation.call_node_id')
+    .limit(limit);
+  const rows = await (after === null ? open : open.where('operation.call_node_id', '>', after)).execute();
+  return rows.map(({ policyJson, receiptsLost, ...row }) => {
+    const { waitBudgetMs, waitBudgetExplicit } = JSON.parse(policyJson) as OperationPolicy;
+    return {
+      ...row,
+      waitBudgetMs: waitBudgetExplicit ? waitBudgetMs : null,
+      isReceiptLost: Number(receiptsLost) > 0,
+    };
+  });
 }
 
 /** One operation in a list; `outcome` and `endedAt` are null while it has no receipt. Times are epoch ms. */

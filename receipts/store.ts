@@ -15,6 +15,8 @@ import type {
   RemoteReference,
   RoundReply,
   RowSnapshot,
+  SeenByRun,
+  SeenEnd,
   StoredResult,
   TerminalObservation,
 } from '../operation/row.js';
@@ -42,6 +44,11 @@ export interface OpenRequest {
   readonly runId: string;
   /** A missing row is `LedgerMissing` instead of a new one. */
   readonly mustExist: boolean;
+  /**
+   * What the run has seen and the row may have forgotten: then that becomes evidence, which bars every further claim;
+   * `mayGiveBack` also writes what is missing, in the same transaction.
+   */
+  readonly seen?: SeenByRun | null;
   readonly at: number;
 }
 
@@ -169,6 +176,16 @@ export interface ReceiptStore {
     leg?: { claimToken: string; at: number },
   ): Promise<RowSnapshot>;
   recordResult(callNodeId: string, result: ResultBytes): Promise<RowSnapshot>;
+  /**
+   * An operator's end with its result. Fenced, unlike what the far side says: it is written only while the row knows no
+   * more of the far side than `seen`, and no result. Else the row stays as it is, and a contradiction is kept as evidence.
+   */
+  recordOperatorEnd(
+    fence: Fence,
+    seen: SeenEnd,
+    observation: TerminalObservation,
+    result: ResultBytes,
+  ): Promise<RowSnapshot>;
 
   /**
    * The single acceptance point. One transaction: fence, compare all eight presented facts with the row, `decide` the
@@ -188,11 +205,34 @@ export interface ReceiptStore {
    */
   settleReconciliation(callNodeId: string, word: SettlementWord, at: number): Promise<Settlement>;
 
+  /** One page of the rows without a receipt. */
+  openRows(query: OpenRowsQuery): Promise<readonly OpenRow[]>;
   readReceipt(callNodeId: string): Promise<Receipt | null>;
   /** Bytes of a stored result by its digest, verified against it. */
   readResult(digest: string): Promise<Uint8Array | null>;
   addEvidence(callNodeId: string, kind: EvidenceKind, detail: string, at: number): Promise<void>;
   close(): Promise<void>;
+}
+
+/** An operation without a receipt, as it was asked for. */
+export interface OpenRow {
+  readonly callNodeId: string;
+  readonly requestDigest: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly argumentsJson: string;
+  /** ms; null where the caller named none. */
+  readonly waitBudgetMs: number | null;
+  readonly ownerRunId: string;
+  /** Evidence says that it had a receipt, which a restored store has lost. */
+  readonly isReceiptLost: boolean;
+}
+
+export interface OpenRowsQuery {
+  /** Rows are in the order of their callNodeId; null = from the first. */
+  readonly after: string | null;
+  readonly limit: number;
+  readonly createdBeforeAt: number;
 }
 
 export type EvidenceKind =
@@ -207,7 +247,9 @@ export type EvidenceKind =
   | 'absence-proved'
   | 'question-lost'
   | 'reply-refused'
-  | 'protocol-violation';
+  | 'protocol-violation'
+  | 'ledger-behind'
+  | 'receipt-lost';
 
 export type StoreErrorCode = 'Superseded' | 'LedgerMissing' | 'StoreVersion' | 'StoreUnusable';
 

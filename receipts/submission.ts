@@ -36,7 +36,7 @@ export async function writeNegotiation(work: RowWork, negotiation: NegotiationRe
 export async function writeRejection(work: RowWork, rejection: Rejection): Promise<void> {
   const { row } = work;
   const isEndKnown = row.rejection || row.terminalObservation || row.remoteReference;
-  if (isEndKnown || !mayReject(row)) return;
+  if (isEndKnown || row.hasForgotten || !mayReject(row)) return;
   await patchOperation(work, { rejection_json: JSON.stringify(rejection) });
 }
 

@@ -3,7 +3,7 @@
 // ended that nobody accepted, an effect reconciliation.
 
 import { LIMITS } from '../operation/limits.js';
-import type { StoredResult, TerminalObservation } from '../operation/row.js';
+import type { SeenEnd, StoredResult, TerminalObservation } from '../operation/row.js';
 import { mayLeaveEffects, oweReconciliation } from './effects.js';
 import { sha256Hex } from './receipt-json.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
@@ -36,6 +36,30 @@ export async function writeTerminal(
   }
   if (!known) await patchOperation(work, { terminal_json: JSON.stringify(observation) });
   if (result) await writeResult(work, result, observation.observedAt);
+}
+
+/** What came to the row since the operator's word was taken overtakes it; the same end again changes nothing. */
+export async function writeOperatorEnd(
+  work: RowWork,
+  seen: SeenEnd,
+  observation: TerminalObservation,
+  result: ResultBytes,
+): Promise<void> {
+  const { row } = work;
+  if (row.result?.digest === result.stored.digest) return;
+  const isAsSeen =
+    (row.remoteReference?.remoteId ?? null) === seen.remoteId &&
+    (row.terminalObservation?.remoteStatus ?? null) === seen.terminalStatus &&
+    !row.result &&
+    !row.rejection;
+  if (isAsSeen) return writeTerminal(work, observation, result);
+  const held = row.rejection?.code ?? row.terminalObservation?.remoteStatus ?? 'a remote reference';
+  await keepEvidence(work.tx, {
+    callNodeId: row.callNodeId,
+    kind: 'terminal-contradiction',
+    detail: `${observation.note ?? 'operator'} (${observation.remoteStatus}, result ${result.stored.digest}); meanwhile the row holds ${held}`,
+    at: observation.observedAt,
+  });
 }
 
 export async function writeResult(work: RowWork, result: ResultBytes, at: number): Promise<void> {

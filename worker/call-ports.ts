@@ -32,6 +32,7 @@ export function callPorts(
         return {
           requestDigest: typeof digest === 'string' ? digest : null,
           status: statusOf(description),
+          isTerminated: description.status.name === 'TERMINATED',
           end: async () => {
             const ended = client.workflow.getHandle(workflowId, description.runId);
             return (await ended.result()) as { receipt: Receipt; resultJson: string | null };

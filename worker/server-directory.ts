@@ -10,7 +10,12 @@ import { policyOf, type ToolServersConfig } from './tool-servers.js';
 export type Budgets = Partial<
   Pick<
     OperationPolicy,
-    'submitBudgetMs' | 'lookUpBudgetMs' | 'settleBudgetMs' | 'fetchBudgetMs' | 'inputBudgetMs'
+    | 'submitBudgetMs'
+    | 'lookUpBudgetMs'
+    | 'settleBudgetMs'
+    | 'fetchBudgetMs'
+    | 'inputBudgetMs'
+    | 'recheckGapMs'
   >
 >;
 

@@ -14,6 +14,7 @@ import { createCallActivities } from '../activities/calls.js';
 import type { OperationEvent } from '../activities/events.js';
 import type { Ports } from '../activities/ports.js';
 import type { StepActivities } from '../activities/step-inputs.js';
+import { createSweepActivities } from '../activities/sweep.js';
 import { LIMITS } from '../operation/limits.js';
 import { ACTIVITIES, DEFAULT_TASK_QUEUE, pollQueueOf, type SeamName } from '../operation/names.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
@@ -24,6 +25,7 @@ import { callPorts } from './call-ports.js';
 import { observedRegistry } from './observed-registry.js';
 import { limitPollRate } from './poll-rate.js';
 import { type Budgets, longestPlainCallMs, serverDirectory } from './server-directory.js';
+import { ensureSweeper, type SweeperOptions, sweepPorts } from './sweeper.js';
 import type { ToolServersConfig } from './tool-servers.js';
 
 const DRAIN_MARGIN_MS = 5_000;
@@ -47,6 +49,11 @@ export interface ToolOperationWorkerOptions {
   readonly maxCachedWorkflows?: number;
   readonly maxConcurrentSteps?: number;
   readonly maxConcurrentPolls?: number;
+  /**
+   * ms between two sweeps of this task queue (a schedule on the engine), which start open operations again whose run is
+   * gone; default 60,000. 0: this worker makes no schedule.
+   */
+  readonly sweepEveryMs?: number;
   /** Told of every step and every exchange, for structured logs and metrics; must not throw. */
   readonly onEvent?: (event: OperationEvent) => void;
   /** Called with warnings and with faults of step bodies; default: standard error. */
@@ -130,7 +137,18 @@ export async function createToolOperationWorker(
     ...(workflowInterceptorModules === undefined ? {} : { workflowInterceptorModules }),
   });
   const activities = createToolOperationActivities(options);
-  const calls = createCallActivities(callPorts(options.connection, namespace, options.dataConverter));
+  const engine = callPorts(options.connection, namespace, options.dataConverter);
+  const calls = createCallActivities(engine);
+  const sweeper: SweeperOptions = {
+    connection: options.connection,
+    namespace,
+    taskQueue,
+    dataConverter: options.dataConverter,
+    store: options.store,
+    hasSearchAttributes: engine.hasSearchAttributes,
+    onEvent: (event) => options.onEvent?.(event),
+    log,
+  };
   const shared: WorkerOptions = {
     connection: options.connection,
     namespace,
@@ -144,7 +162,7 @@ export async function createToolOperationWorker(
   const stepWorker = await Worker.create({
     ...shared,
     workflowBundle: bundle,
-    activities: { ...steps, ...calls },
+    activities: { ...steps, ...calls, ...createSweepActivities(sweepPorts(sweeper)) },
     // A killed worker must cost its workflows a second, not the default of ten.
     stickyQueueScheduleToStartTimeout: LIMITS.stickyTimeoutMs,
     maxConcurrentActivityTaskExecutions: options.maxConcurrentSteps ?? 100,
@@ -163,6 +181,8 @@ export async function createToolOperationWorker(
       );
     },
   );
+  const sweepEveryMs = options.sweepEveryMs ?? LIMITS.sweepEveryMs;
+  if (sweepEveryMs > 0) await ensureSweeper(sweeper, sweepEveryMs);
   return runBoth(stepWorker, pollWorker);
 }
 

@@ -19,12 +19,12 @@ import {
   type SearchAttributePair,
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/common';
-import type { CallActivities, PreparedCall } from '../activities/call-inputs.js';
+import type { AttachedCall, CallActivities, PreparedCall } from '../activities/call-inputs.js';
 import type { JsonObject, JsonValue } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
 import { DEFAULT_TASK_QUEUE, type Outcome, WORKFLOW_TYPE, workflowIdOf } from '../operation/names.js';
-import { clip } from '../operation/policy.js';
 import type { Receipt } from '../operation/receipt.js';
+import { runStartOf } from '../operation/run-start.js';
 import { cancelSignal, type OperationEnd, type ToolOperationInput } from './contract.js';
 
 export interface CallToolOptions {
@@ -61,13 +61,16 @@ export async function callTool(options: CallToolOptions): Promise<ToolCallEnd> {
   return CancellationScope.nonCancellable(async () => {
     const activities = callActivities(options.taskQueue ?? DEFAULT_TASK_QUEUE);
     const { server, tool } = options;
-    const prepared = await activities.prepareCall({ server, tool, arguments: options.arguments });
-    const cancel = passCancelOn(cancelled, options.callNodeId);
+    const { callNodeId } = options;
+    let prepared = await activities.prepareCall({ server, tool, arguments: options.arguments, callNodeId });
+    const cancel = passCancelOn(cancelled, callNodeId);
     for (;;) {
-      const end =
-        (await callAsChild(options, prepared, cancel)) ?? (await attach(activities, options, prepared));
+      const end = await callAsChild(options, prepared, cancel);
       if (end) return toCallEnd(end);
+      const attached = await attach(activities, options, prepared);
+      if (attached.kind === 'ended') return toCallEnd(attached.end);
       // The run was closed without a receipt (terminated, superseded): the next one adopts the operation.
+      prepared = { ...prepared, lastRunTerminated: attached.lastRunTerminated ?? false };
     }
   });
 }
@@ -120,17 +123,17 @@ async function callAsChild(
     arguments: options.arguments,
     waitBudgetMs: options.waitBudgetMs ?? null,
     searchAttributes,
+    ...(prepared.lastRunTerminated ? { lastRunTerminated: true } : {}),
   };
+  const { attributes, ...start } = runStartOf(input);
   try {
     const child = await startChild(WORKFLOW_TYPE, {
-      workflowId: workflowIdOf(callNodeId),
+      ...start,
       taskQueue: options.taskQueue ?? DEFAULT_TASK_QUEUE,
       args: [input],
       parentClosePolicy: ParentClosePolicy.ABANDON,
       workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE_FAILED_ONLY,
-      memo: { requestDigest, server, tool },
-      staticSummary: clip(`${server}/${tool}`, LIMITS.uiSummaryChars),
-      ...(searchAttributes ? { typedSearchAttributes: attributesOf(server, tool) } : {}),
+      ...(searchAttributes ? { typedSearchAttributes: typed(attributes) } : {}),
     });
     await cancel.repeat();
     return (await child.result()) as OperationEnd;
@@ -143,19 +146,15 @@ async function callAsChild(
   }
 }
 
-function attributesOf(server: string, tool: string): SearchAttributePair[] {
-  const pair = (name: string, value: string): SearchAttributePair => ({
-    key: defineSearchAttributeKey(name, 'KEYWORD'),
-    value,
-  });
-  return [pair('ToolServer', server), pair('ToolName', tool), pair('OperationState', 'SUBMITTING')];
+function typed(attributes: readonly (readonly [string, string])[]): SearchAttributePair[] {
+  return attributes.map(([name, value]) => ({ key: defineSearchAttributeKey(name, 'KEYWORD'), value }));
 }
 
 async function attach(
   activities: CallActivities,
   options: CallToolOptions,
   prepared: PreparedCall,
-): Promise<OperationEnd | null> {
+): Promise<Exclude<AttachedCall, { kind: 'conflict' }>> {
   const { callNodeId } = options;
   const attached = await activities.attachCall({ callNodeId, requestDigest: prepared.requestDigest });
   if (attached.kind === 'conflict') {
@@ -164,7 +163,7 @@ async function attach(
       'CallNodeConflict',
     );
   }
-  return attached.kind === 'ended' ? attached.end : null;
+  return attached;
 }
 
 function toCallEnd(end: OperationEnd): ToolCallEnd {

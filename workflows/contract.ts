@@ -18,6 +18,8 @@ export interface ToolOperationInput {
   readonly waitBudgetMs: number | null;
   /** False where the cluster has no such attributes: an upsert would wedge the run. */
   readonly searchAttributes: boolean;
+  /** A person terminated the run before this one: where nothing was claimed, that counts as a cancel. */
+  readonly lastRunTerminated?: boolean;
 }
 
 /** What a run completes with, whatever the outcome. */
@@ -35,9 +37,13 @@ export interface CancelMessage {
 }
 
 export interface OperatorMessage {
-  readonly decision: 'neverCreated' | 'close' | 'found';
+  readonly decision: 'neverCreated' | 'close' | 'found' | 'ended';
   /** Of `found`: the far side's own name of the work. */
   readonly remoteId?: string;
+  /** Of `ended`. */
+  readonly outcome?: 'completed' | 'failed';
+  /** Of `ended`: the result as JSON text, stored exactly so. */
+  readonly resultJson?: string;
   readonly evidence: string;
   readonly decidedBy: string;
 }
@@ -46,4 +52,6 @@ export const answerUpdate = defineUpdate<ReplyVerdict, [ReplyMessage]>(MESSAGES.
 export const answerSignal = defineSignal<[ReplyMessage]>(MESSAGES.answerSignal);
 export const cancelSignal = defineSignal<[CancelMessage]>(MESSAGES.cancelSignal);
 export const operatorSignal = defineSignal<[OperatorMessage]>(MESSAGES.operatorSignal);
+/** Whoever put a backup in the place of the store says so to every run. */
+export const restoredSignal = defineSignal(MESSAGES.restoredSignal);
 export const operationQuery = defineQuery<ToolOperation>(MESSAGES.operationQuery);

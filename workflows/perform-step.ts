@@ -9,15 +9,41 @@ import { LIMITS } from '../operation/limits.js';
 import type { ObserveStep, Step } from '../operation/next-step.js';
 import { waitDeadlineAt } from '../operation/policy.js';
 import type { ToolOperation } from '../operation/record.js';
+import type { SeenByRun } from '../operation/row.js';
 import type { ToolOperationInput } from './contract.js';
 import { opening, type StepContext, stepActivities } from './steps.js';
 
 export type PerformableStep = Exclude<Step, { kind: 'awaitOperator' | 'done' }>;
 
-/** A reset run, or one that has lost the row it had: then a missing row must not be made anew. */
+/** A reset run, or one that has had its row: then a missing row must not be made anew, but on an operator's word. */
 function mustExist(record: ToolOperation): boolean {
+  if (endsBehind(record)) return false;
   const { firstExecutionRunId, runId } = workflowInfo();
-  return firstExecutionRunId !== runId || record.ledgerBehind !== null || record.takeovers > 0;
+  return firstExecutionRunId !== runId || record.ledgerBehind !== null || record.policy !== null;
+}
+
+function endsBehind(record: ToolOperation): boolean {
+  return record.ledgerBehind !== null && record.operator?.isAboutLedger === true;
+}
+
+/** For a row that may have forgotten it: the store says so, and on an operator's word it goes back into the row. */
+function seenBy(record: ToolOperation): SeenByRun {
+  const seen = record.terminalObservation;
+  return {
+    adapter: record.adapter,
+    submissionPolicy: record.submissionPolicy,
+    toolVersion: record.toolVersion,
+    descriptorDigest: record.descriptorDigest,
+    legs: record.submissionLegs,
+    remoteReference: record.remoteReference,
+    cancelGeneration: record.cancelGeneration,
+    cancelReason: record.cancelReason,
+    cancelDelivery: record.cancelDelivery,
+    // Only what the far side said; an operator speaks again.
+    terminalObservation: seen?.evidence === 'operator' ? null : seen,
+    evidence: record.ledgerBehind?.evidence ?? 'the row misses what its run has seen',
+    mayGiveBack: endsBehind(record),
+  };
 }
 
 function contextOf(record: ToolOperation): StepContext {
@@ -62,6 +88,7 @@ function performFact(
         waitBudgetMs,
         arguments: input.arguments,
         mustExist: mustExist(record),
+        ...(record.policy === null ? {} : { seen: seenBy(record) }),
       });
     }
     case 'submit':
@@ -90,6 +117,15 @@ function performFact(
         notBeforeAt: step.notBeforeAt,
         deadlineAt: record.fetchDeadlineAt,
       });
+    case 'recordEnd': {
+      const { remoteId, terminalStatus } = presentedBy(record);
+      return activities.recordOperatorEnd({
+        ...fence,
+        ...step.end,
+        note: step.note,
+        seen: { remoteId, terminalStatus },
+      });
+    }
   }
 }
 
@@ -119,6 +155,7 @@ function performAccept(record: ToolOperation): Promise<AcceptOutcome> {
       reason: record.hold?.reason ?? record.cancelAsked?.reason ?? null,
     },
     operator: operatorWordOf(record),
+    submissionLegs: record.submissionLegs.length,
     cancelAskedAt: record.cancelAsked?.at ?? null,
   });
 }

@@ -4,6 +4,7 @@
 import type { OperatorDecision } from '../operation/facts.js';
 import type { JsonValue } from '../operation/json.js';
 import { LIMITS } from '../operation/limits.js';
+import { readOperatorResult, utf8Bytes } from '../operation/operator-word.js';
 import { clip } from '../operation/policy.js';
 import type { InputAction } from '../operation/row.js';
 import type { ReplyMessage } from './contract.js';
@@ -31,11 +32,16 @@ export function readCancel(message: unknown): { reason: string; requestedBy: str
 export function readOperatorWord(
   message: unknown,
 ): { decision: OperatorDecision; evidence: string; decidedBy: string } | null {
-  const { decision, remoteId, evidence, decidedBy } = membersOf(message);
+  const { decision, remoteId, outcome, resultJson, evidence, decidedBy } = membersOf(message);
   const grounds = { evidence: textOf(evidence), decidedBy: textOf(decidedBy) };
   if (grounds.evidence === null || grounds.decidedBy === null) return null;
   const word = { evidence: grounds.evidence, decidedBy: grounds.decidedBy };
   if (decision === 'neverCreated' || decision === 'close') return { ...word, decision: { kind: decision } };
+  if (decision === 'ended') {
+    if (outcome !== 'completed' && outcome !== 'failed') return null;
+    if (typeof resultJson !== 'string' || readOperatorResult(resultJson).kind === 'unfit') return null;
+    return { ...word, decision: { kind: decision, outcome, resultJson } };
+  }
   if (decision !== 'found' || typeof remoteId !== 'string' || remoteId === '') return null;
   return remoteId.length > LIMITS.remoteIdChars ? null : { ...word, decision: { kind: decision, remoteId } };
 }
@@ -50,14 +56,4 @@ function isId(value: unknown): value is string {
 
 function textOf(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? clip(value, LIMITS.evidenceChars) : null;
-}
-
-/** Without Node: the sandbox has no Buffer. */
-function utf8Bytes(text: string): number {
-  let bytes = 0;
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-  }
-  return bytes;
 }

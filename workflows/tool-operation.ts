@@ -43,7 +43,8 @@ async function run(
 ): Promise<contract.OperationEnd> {
   const { callNodeId, requestDigest, server, tool } = input;
   const startedAt = workflowInfo().startTime.getTime();
-  let record = newOperation({ callNodeId, requestDigest, server, tool, startedAt });
+  const lastRunTerminated = input.lastRunTerminated ?? false;
+  let record = newOperation({ callNodeId, requestDigest, server, tool, startedAt, lastRunTerminated });
   let clockMs = startedAt;
   let inlineResult: string | null = null;
   const mail: OutsideFact[] = [];
@@ -172,7 +173,12 @@ function listen(mail: OutsideFact[], record: () => ToolOperation, native: Promis
     const word = readOperatorWord(message);
     if (word) mail.push({ kind: 'operatorDecided', at: Date.now(), ...word });
   });
-  setHandler(contract.operationQuery, record);
+  setHandler(contract.restoredSignal, () => {
+    mail.push({ kind: 'storeRestored', at: Date.now() });
+  });
+  // Who restored the store asks until the row has been compared: the mail may still hold the news of it.
+  const isToReopen = (): boolean => mail.some(({ kind }) => kind === 'storeRestored');
+  setHandler(contract.operationQuery, () => (isToReopen() ? { ...record(), reopen: true } : record()));
   // Native cancellation means the same as the signal: a request, never an end.
   native.catch(() => {
     mail.push({

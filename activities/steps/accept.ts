@@ -19,6 +19,7 @@ export async function acceptTerminal(
     input,
     input.presented,
     (row) => {
+      if (row.legs.length < (input.submissionLegs ?? 0)) return null;
       const end = decideEnd(row, input.operator);
       return end && { end, receipt: buildReceipt(row, end, input.course, at) };
     },

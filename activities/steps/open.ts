@@ -20,6 +20,7 @@ export async function open(input: OpenInput, ports: Ports): Promise<StepFact> {
     rejection: rejectionOf(input, ports),
     runId: input.runId,
     mustExist: input.mustExist,
+    seen: input.seen ?? null,
     at: ports.clock.nowMs(),
   });
   if (opened.kind === 'conflict') {

@@ -4,6 +4,7 @@
 import type { RowSnapshot } from '../../operation/row.js';
 import type { RemoteReference } from '../../operation/row.js';
 import type { ToolAdapter, ToolServer } from '../../protocols/adapter.js';
+import { StoreError } from '../../receipts/store.js';
 import { type Ports, StepRetry } from '../ports.js';
 
 const UNCONFIGURED_RETRY_MS = 30_000;
@@ -25,10 +26,11 @@ export interface Reach {
   readonly reference: RemoteReference;
 }
 
-/** @throws StepRetry where the server is not configured; Error where the row has no reference (a broken invariant) */
+/** @throws StepRetry where the server is not configured; StoreError LedgerMissing where the row has no reference */
 export function reachOf(ports: Ports, row: RowSnapshot): Reach {
   if (!row.adapter || !row.remoteReference) {
-    throw new Error(`operation ${row.callNodeId} has no remote reference to reach`);
+    // Only a run that has seen them asks for this step: the store was restored from a backup.
+    throw new StoreError('LedgerMissing', `The row of ${row.callNodeId} has lost its remote reference.`);
   }
   const adapter = ports.protocols.adapter(row.adapter);
   return { server: serverOf(ports, row), adapter, reference: row.remoteReference };

@@ -6,10 +6,11 @@ import type { OperationView } from '../../client/view.js';
 import type { RowSnapshot } from '../../operation/row.js';
 import { workingConfig } from '../config-file.js';
 import { EXIT_CODES } from '../exit-codes.js';
+import { endingSteps, resolveCommand, RESTORE } from '../next-steps.js';
 import { hasTraces, type Place, withReader, withRuntime } from '../open-place.js';
 import { oneLine } from '../printable.js';
 import { time } from '../render-view.js';
-import { shellWord, writeJson, writeLines } from '../report.js';
+import { writeJson, writeLines } from '../report.js';
 import { createProgress } from '../progress.js';
 import { layoutOf, readLiveEngine } from '../state-directory.js';
 import { readList } from './list.js';
@@ -78,20 +79,18 @@ function heldOf(view: OperationView, row: RowSnapshot | null): HeldOperation {
   const remoteId = row?.remoteReference?.remoteId ?? null;
   const submissionKey = row?.submissionKey ?? null;
   const told = { callNodeId, server, tool, reason, evidence, heldSince, decidedByOperator };
-  if (view.state !== 'UNRESOLVED') return { ...told, remoteId, submissionKey, next: [RESTORE] };
+  if (view.state !== 'UNRESOLVED')
+    return { ...told, remoteId, submissionKey, next: [RESTORE, ...endingSteps(callNodeId)] };
   const mayName = remoteId === null && view.adapter !== 'synchronous';
   return { ...told, remoteId, submissionKey, next: nextSteps(callNodeId, remoteId, mayName) };
 }
 
-const RESTORE = 'the store is older than its run: bring the newer store back; nothing is sent meanwhile';
-
 function nextSteps(callNodeId: string, remoteId: string | null, mayName: boolean): readonly string[] {
-  const resolve = (word: string): string =>
-    `dtc resolve ${shellWord(callNodeId)} ${word} --evidence TEXT --by NAME`;
+  const resolve = (word: string): string => resolveCommand(callNodeId, word);
   return [
     ...(mayName ? [`its work was found on the server: ${resolve('--found REMOTE_ID')}`] : []),
     ...(remoteId === null ? [`the server never created it: ${resolve('--never-created')}`] : []),
-    `nobody can know: ${resolve('--close')}`,
+    ...endingSteps(callNodeId),
   ];
 }
 

@@ -1,9 +1,10 @@
-// Owns the grammar of the commands that do something to one operation. Must never hold what a command does.
+// Owns the grammar of the commands that do something to operations. Must never hold what a command does.
 
 import type { Command } from 'commander';
 import type { AnswerCommandOptions } from '../commands/answer.js';
 import type { CancelOptions } from '../commands/cancel.js';
 import type { ResolveOptions } from '../commands/resolve.js';
+import type { RestoredCommandOptions } from '../commands/restored.js';
 import { CONFIG, exitCodes, jsonAs, type Report, STATE_DIR } from './shared-options.js';
 
 export function addActs(program: Command, report: Report): void {
@@ -48,6 +49,8 @@ export function addActs(program: Command, report: Report): void {
     .option('--found <remote-id>', 'the server did create it: go on with this task')
     .option('--never-created', 'the server never created it: ends as rejected', false)
     .option('--close', 'nobody can know: ends as unresolved, never as success', false)
+    .option('--outcome <completed|failed>', 'the work ended so, as you saw at the server; needs --result')
+    .option('--result <json|@file|->', 'its result, stored byte for byte: JSON, a file, or standard input')
     .requiredOption('--evidence <text>', 'what you saw, and where')
     .requiredOption('--by <name>', 'who decides')
     .option(...CONFIG)
@@ -62,5 +65,20 @@ export function addActs(program: Command, report: Report): void {
     .action(async (callNodeId: string, options: ResolveOptions) => {
       const { runResolve } = await import('../commands/resolve.js');
       report(await runResolve(callNodeId, options));
+    });
+  program
+    .command('restored')
+    .description('a backup took the place of the store: open operations compare themselves with it')
+    .option(...CONFIG)
+    .option(...STATE_DIR)
+    .option(...jsonAs('restoredStore.v1'))
+    .addHelpText(
+      'after',
+      '\nFirst end "dtc up" and all workers; put the file back without any -wal or -shm beside it; start them again.' +
+        exitCodes('0 the store knows all that its runs have seen; 5 it does not, or a run did not answer.'),
+    )
+    .action(async (options: RestoredCommandOptions) => {
+      const { runRestored } = await import('../commands/restored.js');
+      report(await runRestored(options));
     });
 }

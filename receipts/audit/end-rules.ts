@@ -162,7 +162,9 @@ function effectWrongs(
   row: RowBeforeReceipt,
 ): readonly (string | false)[] {
   const isDoubtful = receipt.outcome === 'cancelled' || receipt.outcome === 'unresolved';
-  const wasSent = receipt.submissionLegs.some(({ outcome }) => outcome !== 'notSent');
+  // A store from before a submission cannot tell that there was none.
+  const hasForgotten = operation.evidence.has('ledger-behind') || operation.evidence.has('receipt-lost');
+  const wasSent = hasForgotten || receipt.submissionLegs.some(({ outcome }) => outcome !== 'notSent');
   const isOwed = isDoubtful && wasSent && row.policy.sideEffects !== 'none';
   const saysOwed = receipt.effects === 'EFFECT_RECONCILIATION_REQUIRED';
   if (saysOwed !== isOwed) return [`its receipt says of its effects ${receipt.effects}`];

@@ -168,6 +168,23 @@ test('a terminated operation is adopted by its caller, nothing is sent twice', a
   expect(sent()).toMatchObject({ 'tools/call': 1 });
 });
 
+test('a child that a person terminated before anything was claimed comes back as cancelled, never sent', async () => {
+  const sent = wireDelta(lab);
+  // Without a session nothing is claimed.
+  const held = lab.wire.faults.holdNext('initialize');
+  const caller = await start('callOne', 'child-unsent');
+  await held.arrived;
+  await lab.temporal.workflow.getHandle('tool-operation/child-unsent').terminate('a person in the UI');
+  const end = (await caller.result()) as orchestrators.Ended;
+  held.release();
+  expect(end).toMatchObject({
+    outcome: 'cancelled',
+    receipt: { decision: { evidence: 'never sent', reason: 'terminated' }, submissionLegs: [] },
+  });
+  expect(sent()['tools/call'] ?? 0).toBe(0);
+  await replayCaller(caller);
+});
+
 test('another call under the same name is a conflict', async () => {
   const handle = await lab.client.start({ callNodeId: 'taken', ...RESEARCH });
   const caller = await lab.temporal.workflow.start('callOne', {

@@ -76,7 +76,7 @@ export interface FaultCall {
   readonly waitBudgetMs?: number;
 }
 
-export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets'> {
+export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets' | 'sweepEveryMs'> {
   /** SIGKILL at this seam, once. */
   readonly killAt?: SeamName;
 }
@@ -84,6 +84,7 @@ export interface FaultWorkerOptions extends Pick<WorkerProcessOptions, 'budgets'
 export interface LabEngine {
   readonly temporal: Client;
   readonly client: ToolOperationClient;
+  readonly taskQueue: string;
   startWorker(options?: FaultWorkerOptions): Promise<WorkerChild>;
   start(call: FaultCall): Promise<ToolOperationHandle>;
 }
@@ -130,9 +131,12 @@ export async function openFaultLab(
     return {
       temporal,
       client,
+      taskQueue,
       async startWorker({ killAt, ...more } = {}) {
         const place = { address: engineAddress, namespace: 'default', taskQueue, storeFile, configFile };
-        const worker = await startWorkerProcess({ ...place, ...more, ...killOption(killAt) }, WORKER);
+        // A sweep in the middle of a test would be one that it did not ask for.
+        const options = { ...place, sweepEveryMs: 0, ...more, ...killOption(killAt) };
+        const worker = await startWorkerProcess(options, WORKER);
         workers.push(worker);
         return worker;
       },

@@ -109,6 +109,8 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
         taskQueue,
         storeFile,
         configFile,
+        // A sweep in the middle of a test would be one that it did not ask for.
+        sweepEveryMs: 0,
         seamLog,
         ...(killAt ? { killAt } : {}),
       };

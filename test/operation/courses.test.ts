@@ -28,7 +28,7 @@ describe('random courses', { timeout: PATIENCE_MS }, () => {
     expect(FIXED_COURSES).toBeGreaterThan(0);
     // A world that no longer reaches something proves nothing about it.
     if (FIXED_COURSES >= 2_000) expect([...EVERYTHING].filter((name) => !met.has(name))).toEqual([]);
-  });
+  }, 180_000);
 
   it('agree with the oracle for seeds nobody chose', () => {
     const isFine = (seed: number): void => endsAfterHealing(faultyCourse(new Course(seed)));

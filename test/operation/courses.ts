@@ -46,6 +46,11 @@ export const EVERYTHING: readonly string[] = [
   'ledger behind again',
   'ledger caught up',
   'superseded',
+  'storeRestored',
+  'recordEnd',
+  'endRecorded',
+  'hold ledger-behind',
+  'an end on a lost row',
   'open',
   ...['completed', 'failed', 'cancelled', 'rejected', 'unresolved'].map((outcome) => `outcome ${outcome}`),
   ...[
@@ -59,8 +64,8 @@ export const EVERYTHING: readonly string[] = [
   ...['cancel-never-settled', 'wait-budget', 'protocol-violation', 'acceptance-refused'].map(
     (why) => `hold ${why}`,
   ),
-  ...['lookUp', 'observe', 'accept', 'open', 'awaitOperator'].map((kind) => `held ${kind}`),
-  ...['wait-budget', 'input-deadline', 'changed my mind'].map((reason) => `asked ${reason}`),
+  ...['lookUp', 'observe', 'recordEnd', 'accept', 'open', 'awaitOperator'].map((kind) => `held ${kind}`),
+  ...['wait-budget', 'input-deadline', 'changed my mind', 'terminated'].map((reason) => `asked ${reason}`),
   ...['folded', 'ignored', 'waiting', 'requested', 'alreadyRequested', 'tooLate'].map(
     (kind) => `verdict ${kind}`,
   ),

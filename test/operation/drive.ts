@@ -15,7 +15,7 @@ const TERMINAL = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'];
 
 export class Course {
   readonly world: World;
-  record: ToolOperation;
+  record: ToolOperation = newRun(false);
   judge = new Judge();
   readonly trail: string[] = [];
   /** Which states, steps, holds, verdicts, findings and ends this course has met. */
@@ -24,7 +24,7 @@ export class Course {
 
   constructor(seed: number) {
     this.world = new World(seed);
-    this.record = newRun();
+    this.#begin();
     this.step = nextStep(this.record, T0);
   }
 
@@ -48,9 +48,14 @@ export class Course {
   /** The engine lost the run: another one begins with nothing but the store's row. */
   startNewRun(): void {
     this.trail.push('-- new run');
-    this.record = newRun();
-    this.judge = new Judge();
+    this.#begin();
     this.step = nextStep(this.record, this.world.nowMs);
+  }
+
+  #begin(): void {
+    const lastRunTerminated = this.world.fault(0.15);
+    this.record = newRun(lastRunTerminated);
+    this.judge = new Judge(lastRunTerminated);
   }
 
   fold(fact: Fact): void {
@@ -79,6 +84,7 @@ export class Course {
     if (record.hold) met.add(`hold ${record.hold.reason}`).add(`held ${step.kind}`);
     if (before.hold && record.state === 'NOT_FOUND_SAFE') met.add('freed by proof');
     if (record.rejection?.code === 'submit-deadline') met.add('rejected for time or number');
+    if (record.receipt && before.hold?.reason === 'ledger-behind') met.add('an end on a lost row');
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
     if (record.ledgerBehind) met.add('ledger behind');
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
@@ -124,7 +130,20 @@ export class Course {
         !['open', 'ambiguous'].includes(outcome) || leg <= (record.provedAbsentAtLeg ?? 0),
     );
     never('a submit in doubt', step.kind === 'submit' && doubt && !resends && !absent);
+    never('a submit on what was forgotten', step.kind === 'submit' && record.hasForgotten);
     never('a submit with a reference', step.kind === 'submit' && record.remoteReference !== null);
+    const isForgotten = record.hold?.reason === 'ledger-behind';
+    never(
+      'work on what was forgotten',
+      isForgotten && !['open', 'accept', 'recordEnd', 'awaitOperator', 'done'].includes(step.kind),
+    );
+    const mayHaveLeft = before.submissionLegs.some((leg) => leg.outcome !== 'notSent');
+    const isOwed = outcome === 'unresolved' && (mayHaveLeft || record.hasForgotten);
+    never('effects forgotten', isOwed && record.receipt?.effects === 'none-owed');
+    never(
+      'a result carried on',
+      record.operator?.end !== undefined && record.result !== null && !record.ledgerBehind,
+    );
     never('a late reply', this.isOver && record.waitingReplies.length > 0);
     for (const reply of record.waitingReplies) {
       const round = record.rounds.find((known) => known.roundId === reply.roundId);
@@ -139,9 +158,9 @@ export class Course {
   }
 }
 
-function newRun(): ToolOperation {
+function newRun(lastRunTerminated: boolean): ToolOperation {
   const { callNodeId, requestDigest, server, tool } = sampleRow();
-  return newOperation({ callNodeId, requestDigest, server, tool, startedAt: T0 });
+  return newOperation({ callNodeId, requestDigest, server, tool, startedAt: T0, lastRunTerminated });
 }
 
 function detailOf(fact: Fact | OutsideFact): string {

@@ -466,7 +466,7 @@ describe('Retry-After of a server', () => {
     });
     expect(fold(recordIn('SUBMITTING'), submitted(AT + 8_000)).nextLookUpAt).toBe(AT + 8_000);
     expect(fold(recordIn('SUBMITTING'), submitted(AT + 1)).nextLookUpAt).toBe(AT + 2_000);
-    const cancelling = { ...WORKING, cancelGeneration: 1, cancelDelivery: 'sent' } as const;
+    const cancelling = { ...WORKING, cancelGeneration: 1, cancelDelivery: 'acknowledged' } as const;
     const lost: Fact = {
       kind: 'cancelSent',
       at: AT,

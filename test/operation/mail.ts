@@ -21,10 +21,15 @@ export function randomMail(world: World, record: ToolOperation): OutsideFact {
     return { kind: 'cancelRequested', at: world.nowMs, reason: 'changed my mind', requestedBy: 'caller' };
   if (draw < 12) return { kind: 'replyGiven', at: world.nowMs, reply: replyFor(world, record) };
   if (draw < 14) {
-    const decision = { kind: random.pick(['close', 'neverCreated'] as const) };
-    return { kind: 'operatorDecided', at: world.nowMs, decision, evidence: 'looked at it', decidedBy: 'ops' };
+    const said = { at: world.nowMs, evidence: 'looked at it', decidedBy: 'ops' };
+    const kind = random.pick(['close', 'neverCreated', 'ended'] as const);
+    if (kind !== 'ended') return { kind: 'operatorDecided', decision: { kind }, ...said };
+    const outcome = random.pick(['completed', 'failed'] as const);
+    const decision = { kind, outcome, resultJson: random.pick(['{"content":[]}', '{}', '{"content']) };
+    return { kind: 'operatorDecided', decision, ...said };
   }
-  if (draw < 16) return { kind: 'interrupted', at: world.nowMs };
+  if (draw < 15) return { kind: 'interrupted', at: world.nowMs };
+  if (draw < 16) return { kind: 'storeRestored', at: world.nowMs };
   world.nowMs += random.pick([1, MINUTE_MS, 11 * MINUTE_MS, 3 * HOUR_MS]);
   return { kind: 'timePassed', at: world.nowMs };
 }

@@ -10,7 +10,8 @@ import { newOperation } from '../../operation/record.js';
 
 describe('names', () => {
   it('pins states, outcomes, contracts and policies', () => {
-    expect(names.WORKFLOW_TYPE).toBe('toolOperation');
+    expect([names.WORKFLOW_TYPE, names.SWEEP_WORKFLOW_TYPE]).toEqual(['toolOperation', 'sweepOperations']);
+    expect(names.sweeperIdOf('render')).toBe('tool-operation-sweeper/render');
     expect([names.RECORD_SCHEMA, names.RECEIPT_SCHEMA, names.VIEW_SCHEMA]).toEqual([
       'toolOperation.v1',
       'terminalReceipt.v1',
@@ -52,6 +53,7 @@ describe('names', () => {
       answer: 'deliverAnswer',
       cancel: 'sendCancel',
       fetchResult: 'fetchResult',
+      recordEnd: 'recordOperatorEnd',
       accept: 'acceptTerminal',
     });
     expect(names.MESSAGES).toEqual({
@@ -59,6 +61,7 @@ describe('names', () => {
       answerSignal: 'answerOperation',
       cancelSignal: 'cancelOperation',
       operatorSignal: 'decideOperation',
+      restoredSignal: 'storeRestored',
       operationQuery: 'operation',
     });
     expect(names.SEARCH_ATTRIBUTES).toEqual([
@@ -95,6 +98,8 @@ describe('names', () => {
       'cancel:after-commit',
       'fetchResult:after-reply',
       'fetchResult:after-commit',
+      'recordEnd:before-commit',
+      'recordEnd:after-commit',
       'accept:before-commit',
       'accept:after-commit',
     ]);
@@ -155,6 +160,7 @@ describe('limits', () => {
       wireReplyBytes: 1_048_576,
       wireListBytes: 4_194_304,
       wireSlackBytes: 1_048_576,
+      operatorResultBytes: 524_288,
       wireJsonDepth: 512,
       evidenceChars: 400,
       messageIdChars: 200,
@@ -192,6 +198,8 @@ describe('limits', () => {
       ledgerGapMs: 30_000,
       recheckGapMs: 600_000,
       recheckCeilingMs: 21_600_000,
+      sweepEveryMs: 60_000,
+      sweepAgeMs: 60_000,
       retryAfterCeilingMs: 3_600_000,
       requestTimeoutMs: 30_000,
       connectTimeoutMs: 10_000,

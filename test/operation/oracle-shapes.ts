@@ -2,6 +2,7 @@
 // Must never import from operation/: a shared mistake would agree with itself.
 
 export interface OracleLeg {
+  readonly claimToken: string;
   readonly outcome: string;
 }
 
@@ -36,10 +37,11 @@ export interface OracleRow {
   readonly rounds: readonly OracleRound[];
   readonly cancelGeneration: number;
   readonly cancelDelivery: string;
-  readonly terminalObservation: { readonly remoteStatus: string } | null;
+  readonly terminalObservation: { readonly remoteStatus: string; readonly evidence: string } | null;
   readonly rejection: object | null;
   readonly result: object | null;
   readonly provedAbsentAtLeg: number | null;
+  readonly hasForgotten?: boolean;
   readonly receipt: { readonly state: string; readonly outcome: string } | null;
 }
 
@@ -52,7 +54,7 @@ export interface OracleReply {
 export type OracleVerdict = { readonly kind: string; readonly whenAt?: number; readonly reason?: string };
 
 export type OracleFact =
-  | { readonly kind: 'opened'; readonly at: number; readonly row: OracleRow }
+  | { readonly kind: 'opened' | 'endRecorded'; readonly at: number; readonly row: OracleRow }
   | {
       readonly kind: 'submitted';
       readonly at: number;
@@ -90,11 +92,16 @@ export type OracleFact =
       readonly finding: string;
     }
   | {
-      readonly kind: 'cancelRequested' | 'ledgerMissing' | 'superseded' | 'interrupted' | 'timePassed';
+      readonly kind: 'cancelRequested' | 'superseded' | 'storeRestored' | 'interrupted' | 'timePassed';
       readonly at: number;
     }
+  | { readonly kind: 'ledgerMissing'; readonly at: number; readonly isOpening?: boolean }
   | { readonly kind: 'replyGiven'; readonly at: number; readonly reply: OracleReply }
-  | { readonly kind: 'operatorDecided'; readonly at: number; readonly decision: { readonly kind: string } };
+  | {
+      readonly kind: 'operatorDecided';
+      readonly at: number;
+      readonly decision: { readonly kind: string; readonly outcome?: string; readonly resultJson?: string };
+    };
 
 export interface OracleHold {
   readonly reason: string;
@@ -111,6 +118,8 @@ export interface Moment {
   readonly behind: boolean;
   /** This very fact found the row behind: nothing else of it counts. */
   readonly foundBehind: boolean;
+  /** An operator ends what the row has forgotten: the row is taken as it is, held, and never worked on again. */
+  readonly endsBehind: boolean;
   /** The executor itself asked for a cancel at this fact, for this reason. */
   readonly askedItself: string | null;
 }

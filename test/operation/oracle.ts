@@ -22,6 +22,12 @@ const GOOD_FINDINGS = ['terminal', 'inputRequired', 'roundClosed', 'deadlinePass
 
 export class Judge {
   readonly moments: Moment[] = [];
+  /** As the start of the run says. */
+  readonly #lastRunTerminated: boolean;
+
+  constructor(lastRunTerminated = false) {
+    this.#lastRunTerminated = lastRunTerminated;
+  }
 
   /** Takes the next fact and says what must be true now. */
   hear(fact: OracleFact): Moment {
@@ -42,25 +48,34 @@ export class Judge {
 
   #after(fact: OracleFact, verdict: OracleVerdict, before: Moment | null): Moment {
     const old = before?.row ?? null;
-    const same = { fact, verdict, row: old, askedItself: null, foundBehind: false };
+    const same = { fact, verdict, row: old, askedItself: null, foundBehind: false, endsBehind: false };
     if (before && TERMINAL.includes(before.state)) {
       return { ...same, state: before.state, hold: null, behind: before.behind };
     }
-    if (fact.kind === 'superseded') {
+    if (fact.kind === 'superseded' || (fact.kind === 'storeRestored' && old)) {
       // The epoch is another run's: this one has none until it has opened the row again.
       const unowned = old && { ...old, executionEpoch: 0 };
       const { state = 'SUBMITTING', hold = null, behind = false } = before ?? {};
       return { ...same, row: unowned, state, hold, behind };
     }
     const given = 'row' in fact ? fact.row : null;
-    const foundBehind =
-      fact.kind === 'ledgerMissing' || (given !== null && old !== null && isOlder(given, old));
+    const isOpening = fact.kind === 'opened';
+    const lacks = given !== null && old !== null && isOlder(given, old, isOpening && this.#takenBack);
+    const isBackup = lacks || given?.hasForgotten === true;
+    const isAsked = before?.behind && this.operatorWord()?.isAboutLedger === true;
+    const endsBehind = isBackup && isOpening && isAsked === true;
+    const foundBehind = fact.kind === 'ledgerMissing' || (lacks && !endsBehind);
     const behind = foundBehind || ((before?.behind ?? false) && fact.kind !== 'opened');
     const row =
       foundBehind || !given
         ? old
         : { ...given, rounds: given.rounds.map((round) => this.#allKnownOf(round)) };
     if (row?.receipt) return { ...same, row, state: row.receipt.state, hold: null, behind: false };
+    if (endsBehind) {
+      const since = this.moments.findLastIndex((m) => !m.behind) + 1;
+      const hold = { reason: 'ledger-behind', sinceAt: this.moments[since]?.fact.at ?? fact.at };
+      return { ...same, row, state: 'UNRESOLVED', hold, behind: false, endsBehind };
+    }
     const kept = before?.hold && !this.#releases(fact, verdict, row, before.hold) ? before.hold : null;
     if (behind) {
       const hold = foundBehind ? (before?.hold ?? null) : kept;
@@ -71,13 +86,18 @@ export class Judge {
     const reason = kept ? null : (this.#stepHold(fact, row) ?? this.#timeHold(fact, row, free, asked));
     const hold = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
     const askedItself = hold || !row ? null : this.#ownCancel(fact, row, free);
-    const state = hold ? 'UNRESOLVED' : askedItself ? 'CANCEL_REQUESTED' : free;
+    const isCancelling = askedItself !== null && askedItself !== 'terminated';
+    const state = hold ? 'UNRESOLVED' : isCancelling ? 'CANCEL_REQUESTED' : free;
     return { ...same, row, state, hold, behind, askedItself };
   }
 
   #releases(fact: OracleFact, verdict: OracleVerdict, row: OracleRow | null, hold: OracleHold): boolean {
     if (!row) return false;
-    if (fact.kind === 'cancelRequested') return verdict.kind === 'requested' && row.remoteReference !== null;
+    if (fact.kind === 'cancelRequested') {
+      const mayLeave = row.remoteReference !== null && hold.reason !== 'ledger-behind';
+      return verdict.kind === 'requested' && mayLeave;
+    }
+    if (fact.kind === 'endRecorded' && row.terminalObservation && row.result) return true;
     // The third refusal voids the word that led here: a new hold begins, and nobody retries without end.
     if (this.#acceptRefusals(fact) >= 3) return true;
     const held = this.last.row;
@@ -129,6 +149,8 @@ export class Judge {
   #timeHold(fact: OracleFact, row: OracleRow | null, free: string, asked: boolean): string | null {
     if (!row) return null;
     if (free === 'SUBMISSION_UNKNOWN') {
+      // A store from before a submission proves nothing, and sends nothing.
+      if (row.hasForgotten) return 'ambiguous-submission';
       if (row.submissionPolicy === null || row.submissionPolicy === 'at-most-once')
         return 'ambiguous-submission';
       // A raised generation bars every further claim, so sending again can look nothing up any more.
@@ -170,6 +192,12 @@ export class Judge {
   }
 
   #ownCancel(fact: OracleFact, row: OracleRow, free: string): string | null {
+    if (this.#lastRunTerminated && !this.moments.some((m) => m.row)) {
+      // DESIGN section 3: only before any claim, and only for the run that adopts.
+      const isUntouched = row.legs.length === 0 && row.cancelGeneration === 0 && !this.#cancelAsked();
+      const isKnown = row.hasForgotten || row.rejection || row.remoteReference || row.terminalObservation;
+      if (fact.kind === 'opened' && isUntouched && !isKnown) return 'terminated';
+    }
     if (free === 'WORKING' && fact.at >= this.#waitDeadlineAt(row, fact)) return 'wait-budget';
     if (free !== 'INPUT_REQUIRED') return null;
     return row.rounds.some((round) => isOpen(round) && fact.at >= round.deadlineAt) ? 'input-deadline' : null;
@@ -189,13 +217,29 @@ export class Judge {
       case 'replyGiven':
         return this.#verdictOnReply(fact.reply, before?.row ?? null, this.#cancelAsked());
       case 'operatorDecided': {
-        const isFirst = before?.state === 'UNRESOLVED' && !this.operatorWord() && !this.#standingWord();
-        const counts = isFirst && !(fact.decision.kind === 'neverCreated' && isCreated(before?.row));
-        return { kind: counts ? 'folded' : 'ignored' };
+        const isEnded = TERMINAL.includes(before?.state ?? '');
+        const mayBeFirst = before?.behind
+          ? !this.operatorWord()?.isAboutLedger && fact.decision.kind !== 'neverCreated'
+          : before?.state === 'UNRESOLVED' && !this.operatorWord() && !this.#standingWord();
+        const isRefuted =
+          (fact.decision.kind === 'neverCreated' && isCreated(before?.row)) ||
+          (fact.decision.kind === 'ended' &&
+            (!isJson(fact.decision.resultJson) || !this.#mayEndAs(fact.decision.outcome, before)));
+        return { kind: !isEnded && mayBeFirst && !isRefuted ? 'folded' : 'ignored' };
       }
       default:
         return { kind: 'folded' };
     }
+  }
+
+  /** What nothing was sent for cannot have ended, nor otherwise than the far side said; a stored result is not replaced. */
+  #mayEndAs(outcome: string | undefined, before: Moment | null): boolean {
+    const row = before?.row;
+    const mayBeSent = row?.hasForgotten || row?.legs.some((leg) => leg.outcome !== 'notSent');
+    if (!row || row.rejection || !mayBeSent) return false;
+    if (row.result && !before?.behind) return false;
+    const seen = row.terminalObservation;
+    return !seen || seen.evidence === 'operator' || seen.remoteStatus === outcome;
   }
 
   #verdictOnReply(reply: OracleReply, row: OracleRow | null, asked: boolean): OracleVerdict {
@@ -242,8 +286,11 @@ export class Judge {
     const moment = this.moments.at(-1);
     const row = moment?.row ?? null;
     if (moment && TERMINAL.includes(moment.state)) return 'done';
-    if (moment?.behind) return nowMs >= this.#opensAgainAt() ? 'open' : 'awaitOperator';
-    if (!row || row.executionEpoch === 0) return 'open';
+    if (moment?.behind) {
+      const isToOpen = this.operatorWord()?.isAboutLedger || this.#isToReopen();
+      return isToOpen || nowMs >= this.#opensAgainAt() ? 'open' : 'awaitOperator';
+    }
+    if (!row || row.executionEpoch === 0 || this.#isToReopen()) return 'open';
     if (moment?.hold) return this.#nextWhileHeld(row, moment.hold, nowMs);
     if (row.terminalObservation) {
       return row.terminalObservation.remoteStatus === 'cancelled' || row.result ? 'accept' : 'fetchResult';
@@ -261,6 +308,7 @@ export class Judge {
   }
 
   #nextWhileHeld(row: OracleRow, hold: OracleHold, nowMs: number): string {
+    if (this.operatorWord()?.kind === 'ended') return 'recordEnd';
     if (this.operatorWord() || this.#standingWord()) return 'accept';
     const unsent = hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline';
     if (!unsent && (!row.remoteReference || !LOOKS_AGAIN.includes(hold.reason))) return 'awaitOperator';
@@ -300,20 +348,35 @@ export class Judge {
   /** The outcome an accept proposed now must have. */
   expectedOutcome(): string {
     const { row, hold } = this.last;
-    if (hold) return this.operatorWord() === 'neverCreated' ? 'rejected' : 'unresolved';
-    if (row?.terminalObservation) return row.terminalObservation.remoteStatus;
+    const seen = row?.terminalObservation;
+    // What is proved outweighs every word.
+    if (seen && (!hold || seen.remoteStatus === 'cancelled' || row.result)) return seen.remoteStatus;
+    if (hold) return this.operatorWord()?.kind === 'neverCreated' ? 'rejected' : 'unresolved';
     return row?.rejection ? 'rejected' : 'cancelled';
   }
 
   // ---------------------------------------------------------------- reading the list
 
-  /** The operator's word that counts: the first one since evidence last overtook a word. */
-  operatorWord(): string | null {
+  /** The operator's word that counts since evidence last overtook one; one about the ledger ends when it has caught up. */
+  operatorWord(): { readonly kind: string; readonly isAboutLedger: boolean } | null {
     const from = this.#overtakenAt() + 1;
-    const word = this.moments
-      .slice(from)
-      .find((m) => m.fact.kind === 'operatorDecided' && m.verdict.kind === 'folded');
-    return word?.fact.kind === 'operatorDecided' ? word.fact.decision.kind : null;
+    let word: { readonly kind: string; readonly isAboutLedger: boolean } | null = null;
+    this.moments.slice(from).forEach(({ fact, verdict, endsBehind, foundBehind }, index) => {
+      if (fact.kind === 'operatorDecided' && verdict.kind === 'folded') {
+        const isAboutLedger = this.moments[from + index - 1]?.behind ?? false;
+        word = { kind: fact.decision.kind, isAboutLedger };
+      } else if (fact.kind === 'opened' && word?.isAboutLedger && !endsBehind && !foundBehind) word = null;
+    });
+    return word;
+  }
+
+  /** Somebody restored the store, and the row has not been opened since. */
+  #isToReopen(): boolean {
+    const restored = this.moments.findLastIndex((m) => m.fact.kind === 'storeRestored' && m.row);
+    if (restored < 0) return false;
+    return !this.moments.slice(restored + 1).some(({ fact }) => {
+      return fact.kind === 'opened' || (fact.kind === 'ledgerMissing' && fact.isOpening === true);
+    });
   }
 
   /** The standing decision of the configuration has spoken: some fact of this hold came late enough. */
@@ -327,9 +390,11 @@ export class Judge {
 
   /** Where a word last lost its ground: evidence ended its hold, or the store refused it three times and more. */
   #overtakenAt(): number {
-    return this.moments.findLastIndex(({ fact, hold }, index) => {
+    return this.moments.findLastIndex(({ fact, hold, endsBehind, foundBehind }, index) => {
+      // In a row that is behind nothing was recorded for good.
+      if (fact.kind === 'endRecorded') return !foundBehind;
       const held = this.moments[index - 1]?.hold;
-      return held && hold !== held && fact.kind !== 'cancelRequested';
+      return held && hold !== held && fact.kind !== 'cancelRequested' && !endsBehind;
     });
   }
 
@@ -342,6 +407,8 @@ export class Judge {
       seen.find((known) => known.reply?.deliveredAt != null)?.reply ?? round.reply ?? seen.at(-1)?.reply;
     return { ...round, reply: reply ?? null, closedAt: round.closedAt ?? seen.at(-1)?.closedAt ?? null };
   }
+
+  readonly #takenBack = (replyToken: string): boolean => this.verdictOfReply(replyToken)?.kind === 'refused';
 
   #cancelAsked(within = this.moments.length): boolean {
     return this.moments
@@ -411,6 +478,7 @@ function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): st
     if (asked || row.cancelGeneration > 0) return 'CANCEL_REQUESTED';
     return row.rounds.some(isOpen) ? 'INPUT_REQUIRED' : 'WORKING';
   }
+  if (row.hasForgotten) return 'SUBMISSION_UNKNOWN';
   if (!row.legs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')) return 'SUBMITTING';
   return isAbsent(row) ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
 }
@@ -442,12 +510,30 @@ function humanTimeMs(row: OracleRow): number {
   }, 0);
 }
 
-/** DESIGN section 3: a row that has lost something this run has seen is a restored backup. */
-export function isOlder(row: OracleRow, seen: OracleRow): boolean {
-  const lost = (key: 'remoteReference' | 'terminalObservation' | 'result' | 'receipt'): boolean =>
-    seen[key] !== null && row[key] === null;
+/**
+ * DESIGN section 3: a row that has lost something this run has seen is a restored backup. Of its rounds only a row that is
+ * just opened tells, because nothing runs beside that; `takenBack` says of which replies the server would have none.
+ */
+export function isOlder(
+  row: OracleRow,
+  seen: OracleRow,
+  takenBack: false | ((replyToken: string) => boolean),
+): boolean {
+  const lost = (
+    key: 'remoteReference' | 'terminalObservation' | 'rejection' | 'result' | 'receipt',
+  ): boolean => seen[key] !== null && row[key] === null;
+  const lostLeg = seen.legs.some((leg) => {
+    const same = row.legs.find(({ claimToken }) => claimToken === leg.claimToken);
+    return !same || (same.outcome === 'open' && leg.outcome !== 'open');
+  });
+  const answered = ['acknowledged', 'refused', 'unsupported'];
+  const steps = (delivery: string): number =>
+    answered.includes(delivery) ? 3 : ['none', 'unsent', 'sent'].indexOf(delivery);
   return (
-    row.legs.length < seen.legs.length ||
+    lostLeg ||
+    (takenBack !== false && seen.rounds.some((round) => hasLostOf(round, row.rounds, takenBack))) ||
+    steps(row.cancelDelivery) < steps(seen.cancelDelivery) ||
+    lost('rejection') ||
     row.rounds.length < seen.rounds.length ||
     row.executionEpoch < seen.executionEpoch ||
     row.cancelGeneration < seen.cancelGeneration ||
@@ -456,6 +542,28 @@ export function isOlder(row: OracleRow, seen: OracleRow): boolean {
     lost('result') ||
     lost('receipt')
   );
+}
+
+function hasLostOf(
+  seen: OracleRound,
+  rounds: readonly OracleRound[],
+  takenBack: (replyToken: string) => boolean,
+): boolean {
+  const round = rounds.find(({ roundId }) => roundId === seen.roundId);
+  if (!round) return true;
+  if (seen.closedAt !== null && round.closedAt === null) return true;
+  if (!seen.reply) return false;
+  if (seen.reply.deliveredAt !== null) return (round.reply?.deliveredAt ?? null) === null;
+  return !round.reply && !takenBack(seen.reply.replyToken);
+}
+
+function isJson(text = ''): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The far side named the work, or its end: then nobody's word undoes that. */

@@ -188,10 +188,11 @@ describe('waiting replies', () => {
     expect(verdictOf(record, 'd')).toEqual({ kind: 'roundClosed' });
   });
 
-  it('whose round the record does not know wait on, and are closed by a cancel', () => {
-    const lone: ToolOperation = { ...three, rounds: [] };
-    expect(closeWaitingReplies(lone)).toEqual(lone);
-    expect(closeWaitingReplies({ ...lone, cancelGeneration: 1 }).waitingReplies).toEqual([]);
+  it('whose round the store has forgotten are closed with it', () => {
+    const lone = closeWaitingReplies({ ...three, rounds: [] });
+    expect(lone.waitingReplies).toEqual([]);
+    for (const { replyToken } of three.waitingReplies)
+      expect(verdictOf(lone, replyToken)).toEqual({ kind: 'roundClosed' });
   });
 });
 

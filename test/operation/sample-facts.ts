@@ -194,7 +194,14 @@ export function sampleFact(name: string, row: RowSnapshot): Fact {
       evidence: 'seen',
       decidedBy: 'ops',
     },
+    'endRecorded, in the row': {
+      kind: 'endRecorded',
+      at,
+      row: { ...row, terminalObservation: row.terminalObservation ?? terminal('completed'), result: RESULT },
+    },
+    'endRecorded, overtaken': { kind: 'endRecorded', at, row },
     superseded: { kind: 'superseded', at },
+    storeRestored: { kind: 'storeRestored', at },
     interrupted: { kind: 'interrupted', at },
     timePassed: { kind: 'timePassed', at },
   };

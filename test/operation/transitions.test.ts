@@ -52,11 +52,14 @@ accepted                 A A A A A A A A A A ! !
 accepted, cancelled      K K K K K K K K K ! K !
 accepted, rejected       R R R R R R R R R ! ! R
 accepted, refused        S U N W I C T F H A K R
+endRecorded, in the row  F F F F F F F F F A K R
+endRecorded, overtaken   S U N W I C T F H A K R
 ledgerMissing            U U U U U U U U U A K R
 cancelRequested          S U N C C C T F C A K R
 replyGiven               S U N W I C T F H A K R
 operatorDecided          S U N W I C T F H A K R
 superseded               S U N W I C T F H A K R
+storeRestored            S U N W I C T F H A K R
 interrupted              S U N W I C T F H A K R
 timePassed               S U N W I C T F H A K R
 `;

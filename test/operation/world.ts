@@ -59,7 +59,7 @@ export class World {
     if (step.kind === 'answer') this.#roundsBefore = this.row.rounds;
     if (!record.ledgerBehind) this.#mislaid = null;
     const mayRestore = step.kind !== 'open' && !this.#mislaid;
-    if (mayRestore && this.backup && isOlder(this.backup, this.row) && this.fault(0.02)) {
+    if (mayRestore && this.backup && isOlder(this.backup, this.row, () => false) && this.fault(0.02)) {
       this.#mislaid = this.row;
       this.row = this.backup;
       if (this.random.chance(0.3)) return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row' };
@@ -67,7 +67,9 @@ export class World {
     if (this.fault(0.05)) this.backup = this.row;
     switch (step.kind) {
       case 'open':
-        return this.#open();
+        return this.#open(record);
+      case 'recordEnd':
+        return this.#recordOperatorEnd(record, step);
       case 'submit':
         return this.#submit(step);
       case 'lookUp':
@@ -108,15 +110,63 @@ export class World {
     else if (this.row.remoteReference && this.remote.endedAt <= this.nowMs) this.#recordEnd('status');
   }
 
-  #open(): StepFact {
-    if (this.#mislaid && this.fault(0.2))
-      return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row' };
+  #open(record: ToolOperation): StepFact {
+    const isWord = record.ledgerBehind !== null && record.operator?.isAboutLedger === true;
+    if (this.#mislaid && !isWord && this.fault(0.2))
+      return { kind: 'ledgerMissing', at: this.nowMs, evidence: 'no such row', isOpening: true };
     if (this.#mislaid && !this.fault(0.6)) {
       this.row = this.#mislaid;
       this.#mislaid = null;
     }
     this.#put({ executionEpoch: this.row.executionEpoch + 1, ownerRunId: OWN_RUN });
+    if (record.policy !== null && this.#hasForgotten(record)) this.#put({ hasForgotten: true });
+    if (isWord) this.#giveBack(record);
     return { kind: 'opened', at: this.nowMs, row: this.row };
+  }
+
+  #hasForgotten({ submissionLegs, remoteReference, terminalObservation: seen }: ToolOperation): boolean {
+    const tokens = this.row.legs.map(({ claimToken }) => claimToken);
+    return (
+      submissionLegs.some(({ claimToken }) => !tokens.includes(claimToken)) ||
+      (remoteReference !== null && this.row.remoteReference === null) ||
+      (seen !== null && seen.evidence !== 'operator' && this.row.terminalObservation === null)
+    );
+  }
+
+  #giveBack(record: ToolOperation): void {
+    const lost = record.submissionLegs.filter(
+      (leg) => !this.row.legs.some(({ claimToken }) => claimToken === leg.claimToken),
+    );
+    const settled = lost.map((leg) =>
+      leg.outcome === 'open' ? { ...leg, outcome: 'ambiguous' as const } : leg,
+    );
+    const seen = record.terminalObservation;
+    this.#put({
+      legs: [...this.row.legs, ...settled],
+      remoteReference: this.row.remoteReference ?? record.remoteReference,
+      cancelGeneration: Math.max(this.row.cancelGeneration, record.cancelGeneration),
+      terminalObservation: this.row.terminalObservation ?? (seen?.evidence === 'operator' ? null : seen),
+    });
+  }
+
+  #recordOperatorEnd(record: ToolOperation, step: Opened<'recordEnd'>): StepFact {
+    const { remoteReference, terminalObservation: seen, result, rejection } = this.row;
+    const known = presentedBy(record);
+    const isAsSeen =
+      known.remoteId === (remoteReference?.remoteId ?? null) &&
+      known.terminalStatus === (seen?.remoteStatus ?? null);
+    if (isAsSeen && !result && !rejection) {
+      const observation = {
+        remoteStatus: step.end.outcome,
+        failureKind: null,
+        statusMessage: null,
+        observedAt: this.nowMs,
+        evidence: 'operator',
+        note: step.note,
+      } as const;
+      this.#put({ terminalObservation: seen ?? observation, result: RESULT });
+    }
+    return { kind: 'endRecorded', at: this.nowMs, row: this.row };
   }
 
   #put(changes: Partial<RowSnapshot>): void {
@@ -306,6 +356,9 @@ export class World {
       this.#recordEnd('cancel-reply');
     } else if (reply === 'acknowledged') this.remote.hearCancel(this.nowMs);
     const deliveries = { confirmed: 'acknowledged', lost: 'sent', neverSent: 'unsent' } as const;
+    // A resend whose reply is lost does not take back what the server once answered.
+    const isAnswered = ['acknowledged', 'refused', 'unsupported'].includes(this.row.cancelDelivery);
+    if (reply === 'lost' && isAnswered) return reply;
     this.#put({ cancelDelivery: reply in deliveries ? deliveries[reply as 'lost'] : (reply as 'refused') });
     return reply;
   }
@@ -319,7 +372,8 @@ export class World {
 
   #accept(record: ToolOperation): StepFact {
     const presented = presentedBy(record);
-    const isSame = JSON.stringify(presented) === JSON.stringify(presentedBy(this.row));
+    const isWhole = this.row.legs.length >= record.submissionLegs.length;
+    const isSame = isWhole && JSON.stringify(presented) === JSON.stringify(presentedBy(this.row));
     const end = decideEnd(this.row, operatorWordOf(record));
     const accepted = isSame && end !== null && !this.fault(0.15);
     const course = {

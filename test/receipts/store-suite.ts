@@ -8,6 +8,7 @@ import { effectsSuite } from './suite-effects.js';
 import type { MakeStore, StoreHarness } from './suite-fixtures.js';
 import { ownershipSuite } from './suite-ownership.js';
 import { referencesSuite } from './suite-references.js';
+import { openRowsSuite, operatorEndSuite, restoredSuite } from './suite-restored.js';
 import { roundsSuite } from './suite-rounds.js';
 import { submissionSuite } from './suite-submission.js';
 
@@ -23,6 +24,9 @@ export function storeSuite(name: string, makeStore: MakeStore): void {
     terminalSuite(harness);
     acceptanceSuite(harness);
     effectsSuite(harness);
+    operatorEndSuite(harness);
+    restoredSuite(harness);
+    openRowsSuite(harness);
   });
 }
 
