@@ -99,7 +99,7 @@ test('a run that the engine has forgotten is started again, and nothing is submi
   expect(lab.rows(label)).toMatchObject({ receipts: 1, ready: 1, legs: 1 });
 }, 120_000);
 
-test('a run that is open is left alone, also where visibility does not know it yet', async () => {
+test('a run that is open is left alone', async () => {
   const label = 'swept-running';
   const handle = await working(label, 600_000);
   makeOlder(label);
