@@ -74,10 +74,11 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
     case 'superseded':
       // Only a live run hears of it: it opens the row again and goes on from there.
       return {
-        record: { ...record, executionEpoch: 0, takeovers: record.takeovers + 1 },
+        record: { ...keepPace(record, fact.at), executionEpoch: 0, takeovers: record.takeovers + 1 },
         verdict: { kind: 'folded' },
       };
     case 'interrupted':
+      return { record: settle(keepPace(record, fact.at), fact.at), verdict: { kind: 'folded' } };
     case 'timePassed':
       return { record: settle(record, fact.at), verdict: { kind: 'folded' } };
   }
@@ -99,6 +100,23 @@ function hearWord(
   return { ...record, operator };
 }
 
+/**
+ * A look that is broken off takes its cursor along: it lives in heartbeats, and the engine gives it to nobody. The last
+ * look may have been a moment ago, so the next one keeps clear of now by the interval that is known (promise 6).
+ */
+function keepPace(record: ToolOperation, at: number): ToolOperation {
+  if (!record.remoteReference) return record;
+  const { pollCursor } = record;
+  const gapMs = Math.max(pollCursor.lastIntervalMs ?? 0, LIMITS.pollFloorMs);
+  return {
+    ...record,
+    pollCursor: {
+      ...pollCursor,
+      nextPollNotBeforeAt: later(at + gapMs, pollCursor.nextPollNotBeforeAt ?? undefined),
+    },
+  };
+}
+
 function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
   if (fact.kind === 'ledgerMissing')
     return flagLedger(record, fact.at, fact.evidence, fact.isOpening === true);
@@ -107,7 +125,7 @@ function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
   const mayEndBehind = isOpening && record.operator?.isAboutLedger === true;
   if (behind && !mayEndBehind) return flagLedger(record, fact.at, behind, isOpening);
   const tookOver = fact.row.executionEpoch > record.executionEpoch;
-  const known = freeByEvidence(foldRow(record, fact.row), record, fact.at);
+  const known = freeFromDoubt(freeByEvidence(foldRow(record, fact.row), record, fact.at), record, fact.at);
   const next = settle(foldOutcome(known, record, fact), fact.at);
   // A step that took the row over from another run may find it anywhere on its course.
   // An ended row is an end wherever it is met; but an end is left for no other.
@@ -134,6 +152,15 @@ function freeByEvidence(record: ToolOperation, before: ToolOperation, at: number
   const ended = terminalObservation !== null && before.terminalObservation === null;
   const found = now !== null && was === null;
   return ended || found || isOther ? { ...releaseHold(known, at), operator: null } : known;
+}
+
+/** A lost attempt's late word settled the last leg in doubt: it was refused, or never left. Then there is no doubt to hold. */
+function freeFromDoubt(record: ToolOperation, before: ToolOperation, at: number): ToolOperation {
+  const isDoubt =
+    record.hold?.reason === 'ambiguous-submission' || record.hold?.reason === 'look-up-deadline';
+  const wasInDoubt = unsettledLegs(before.submissionLegs).length > 0;
+  const isSettled = unsettledLegs(record.submissionLegs).length === 0;
+  return isDoubt && wasInDoubt && isSettled ? { ...releaseHold(record, at), operator: null } : record;
 }
 
 /** What a step says beyond the row it returns. `before` is the record the step was chosen from. */
@@ -235,7 +262,9 @@ function foldObservation(
   before: ToolOperation,
   fact: Extract<StepFact, { kind: 'observed' }>,
 ): ToolOperation {
-  const renewed = needsFreshSession(before) ? 1 : 0;
+  // A deadline that passed without one answered look says nothing about the work, nor of a fresh session.
+  const hasSeen = fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null;
+  const renewed = hasSeen && needsFreshSession(before) ? 1 : 0;
   const seen: ToolOperation = {
     ...record,
     pollCursor: fact.cursor,
@@ -264,8 +293,8 @@ function foldObservation(
         : holdOperation(flagged, 'protocol-violation', fact.at, evidence);
     }
     default: {
-      const found = { ...seen, missedReads: 0, violations: 0, nextLookAt: null };
-      return afterRecheck(found, fact.at, fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null);
+      const found = hasSeen ? { ...seen, missedReads: 0, violations: 0, nextLookAt: null } : seen;
+      return afterRecheck(found, fact.at, hasSeen);
     }
   }
 }

@@ -5,7 +5,7 @@ import { replyDigest } from '../../operation/digests.js';
 import type { ReplyVerdict, StepFact } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
 import { backOffMs, clip } from '../../operation/policy.js';
-import type { InputRound, RowSnapshot } from '../../operation/row.js';
+import type { InputRound, RoundReply, RowSnapshot } from '../../operation/row.js';
 import { WireFault } from '../../protocols/adapter.js';
 import type { StoredRound } from '../../receipts/store.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
@@ -32,24 +32,13 @@ export async function deliverAnswer(input: AnswerInput, ports: Ports, attempt: A
   const objection = objectionTo(input, stored, ports);
   if (objection) return ended(row, { kind: 'refused', reason: objection });
 
-  const recorded = await ports.receipts.recordReply(
-    input,
-    input.reply.roundId,
-    {
-      replyDigest: digest,
-      replyToken: input.reply.replyToken,
-      action: input.reply.action,
-      recordedAt: ports.clock.nowMs(),
-      sendingAt: null,
-      deliveredAt: null,
-    },
-    JSON.stringify({ action: input.reply.action, content: input.reply.content }),
-  );
+  const record = (): Promise<RowSnapshot> => recordReply(input, digest, ports);
+  const recorded = await record();
   await attempt.seam('answer:after-record');
   const holder = recorded.rounds.find((candidate) => candidate.roundId === input.reply.roundId);
   const overtaken = holder ? verdictFromRow(holder, input, digest) : ROUND_CLOSED;
   if (overtaken) return ended(recorded, overtaken);
-  return send(input, recorded, stored, digest, ports, attempt, ended);
+  return send(input, recorded, { stored, digest, record }, ports, attempt, ended);
 }
 
 const ROUND_CLOSED: ReplyVerdict = { kind: 'roundClosed' };
@@ -78,71 +67,94 @@ function objectionTo(input: AnswerInput, stored: StoredRound, ports: Ports): str
   return miss === null ? null : clip(miss, LIMITS.evidenceChars);
 }
 
+function replyIn(row: RowSnapshot | null, roundId: string): RoundReply | null {
+  return row?.rounds.find((round) => round.roundId === roundId)?.reply ?? null;
+}
+
+function sendingAtOf(row: RowSnapshot | null, roundId: string): number | null {
+  return replyIn(row, roundId)?.sendingAt ?? null;
+}
+
+function recordReply(input: AnswerInput, digest: string, ports: Ports): Promise<RowSnapshot> {
+  const { roundId, replyToken, action, content } = input.reply;
+  const recordedAt = ports.clock.nowMs();
+  const reply = { replyDigest: digest, replyToken, action, recordedAt, sendingAt: null, deliveredAt: null };
+  return ports.receipts.recordReply(input, roundId, reply, JSON.stringify({ action, content }));
+}
+
+interface Outgoing {
+  readonly stored: StoredRound;
+  readonly digest: string;
+  readonly record: () => Promise<RowSnapshot>;
+}
+
 async function send(
   input: AnswerInput,
   row: RowSnapshot,
-  stored: StoredRound,
-  digest: string,
+  { stored, digest, record }: Outgoing,
   ports: Ports,
   attempt: Attempt,
   ended: (row: RowSnapshot, verdict: ReplyVerdict) => StepFact,
 ): Promise<StepFact> {
-  const { roundId } = input.reply;
+  const { receipts, clock } = ports;
+  const { roundId, action, content } = input.reply;
   // A cancel came: nobody is answered any more. Heeded only here, where nothing is in flight.
   if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before the reply was sent');
   const reach = reachOf(ports, row);
-  // An earlier attempt may have sent these very bytes: then a server that moved on has taken them.
-  const maySentBefore = row.rounds.find((round) => round.roundId === roundId)?.reply?.sendingAt != null;
+  // Another attempt may have sent these very bytes: then a server that moved on, or refuses them now, has taken them.
+  let maySentBefore = sendingAtOf(row, roundId) !== null;
+  let isSentHere = false;
+  const beforeSend = async (): Promise<void> => {
+    const at = clock.nowMs();
+    const marked = await receipts.recordSending(row.callNodeId, roundId, digest, at);
+    maySentBefore ||= sendingAtOf(marked, roundId) !== at;
+    isSentHere = true;
+  };
+  const delivered = async (): Promise<StepFact> => {
+    const deliver = () => receipts.recordDelivery(row.callNodeId, roundId, digest, clock.nowMs());
+    let taken = await deliver();
+    // A late attempt was refused and took this reply back while it was on its way: it has arrived all the same.
+    if (replyIn(taken, roundId) === null) {
+      await record();
+      taken = await deliver();
+    }
+    await attempt.seam('answer:after-commit');
+    return ended(taken, { kind: 'applied' });
+  };
+  const closed = async (): Promise<StepFact> =>
+    ended(await receipts.closeRound(row.callNodeId, roundId, clock.nowMs()), ROUND_CLOSED);
   try {
-    const { action, content } = input.reply;
     const delivery = await reach.adapter.answer(
       reach.server,
       reach.reference,
       stored.wire,
       { action, content },
-      {
-        beforeSend: async () => {
-          await ports.receipts.recordSending(row.callNodeId, roundId, digest, ports.clock.nowMs());
-        },
-        afterSend: () => attempt.seam('answer:after-send'),
-      },
+      { beforeSend, afterSend: () => attempt.seam('answer:after-send') },
     );
-    if (delivery === 'roundClosed' && !maySentBefore) {
-      return ended(
-        await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()),
-        ROUND_CLOSED,
-      );
-    }
-    const delivered = await ports.receipts.recordDelivery(
-      row.callNodeId,
-      roundId,
-      digest,
-      ports.clock.nowMs(),
-    );
-    await attempt.seam('answer:after-commit');
-    return ended(delivered, { kind: 'applied' });
+    if (delivery === 'delivered' || maySentBefore) return await delivered();
+    // This attempt may be a late one: what it read may be older than what another has sent meanwhile.
+    const known = isSentHere ? null : await receipts.read(row.callNodeId);
+    return await (sendingAtOf(known, roundId) === null ? closed() : delivered());
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     if (error.kind === 'RefusedByServer') {
       const reason = clip(error.message, LIMITS.evidenceChars);
-      const nowAt = ports.clock.nowMs();
-      await ports.receipts.addEvidence(row.callNodeId, 'reply-refused', `${roundId}: ${reason}`, nowAt);
-      return ended(await ports.receipts.retractReply(row.callNodeId, roundId, digest), {
-        kind: 'refused',
-        reason,
-      });
+      await receipts.addEvidence(row.callNodeId, 'reply-refused', `${roundId}: ${reason}`, clock.nowMs());
+      // Nobody else may answer what may have been answered (promise 7).
+      if (maySentBefore) return delivered();
+      const retracted = await receipts.retractReply(row.callNodeId, roundId, digest);
+      return ended(retracted, { kind: 'refused', reason });
     }
-    if (error.kind !== 'Transient' && error.kind !== 'NotSent') {
-      return ended(
-        await ports.receipts.closeRound(row.callNodeId, roundId, ports.clock.nowMs()),
-        ROUND_CLOSED,
-      );
-    }
-    const leftMs = input.deadlineAt - ports.clock.nowMs();
-    // The question's own deadline has come: the core cancels, and this reply has not reached anybody we know of.
-    if (leftMs <= 0) return ended(row, ROUND_CLOSED);
-    const gapMs = backOffMs(LIMITS.pollFloorMs, LIMITS.answerRetryCeilingMs, attempt.attempt);
-    const delayMs = Math.min(Math.max(error.retryAfterMs ?? 0, gapMs), leftMs);
-    throw new StepRetry('NotReady', clip(error.message, LIMITS.failureMessageChars), delayMs);
+    if (error.kind !== 'Transient' && error.kind !== 'NotSent') return closed();
+    return ended(row, laterOrNever(error, input, ports, attempt));
   }
+}
+
+/** @throws StepRetry while the question's own deadline has not come: past it the core cancels, and nobody we know of was reached. */
+function laterOrNever(fault: WireFault, input: AnswerInput, ports: Ports, attempt: Attempt): ReplyVerdict {
+  const leftMs = input.deadlineAt - ports.clock.nowMs();
+  if (leftMs <= 0) return ROUND_CLOSED;
+  const gapMs = backOffMs(LIMITS.pollFloorMs, LIMITS.answerRetryCeilingMs, attempt.attempt);
+  const delayMs = Math.min(Math.max(fault.retryAfterMs ?? 0, gapMs), leftMs);
+  throw new StepRetry('NotReady', clip(fault.message, LIMITS.failureMessageChars), delayMs);
 }

@@ -31,7 +31,7 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   }
   try {
     const reach = reachOf(ports, row);
-    const fetched = await fetchFrom(reach, row);
+    const fetched = await fetchAnywhere(input, reach, row, ports);
     await attempt.seam('fetchResult:after-reply');
     if (fetched.kind === 'tooLarge') return ended(row, 'tooLarge', tooLargeEvidence(fetched.evidence, row));
     if (fetched.kind === 'lost') return ended(row, 'lost', clip(fetched.evidence, LIMITS.evidenceChars));
@@ -53,6 +53,32 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
 
 function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
   return reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytesOf(row));
+}
+
+/**
+ * A result may outlive the session in which its end was seen, as the task itself may. Only a result counts: what a fresh
+ * session does not know may still be in the old one, whose 404 may have been a stray one.
+ */
+async function fetchAnywhere(
+  input: FetchInput,
+  reach: Reach,
+  row: RowSnapshot,
+  ports: Ports,
+): Promise<FetchedResult> {
+  try {
+    return await fetchFrom(reach, row);
+  } catch (error) {
+    if (!WireFault.isInstance(error) || error.kind !== 'SessionLost') throw error;
+    const { adapter, server } = reach;
+    const reference = await adapter.renewSession(server, reach.reference);
+    const fetched = await fetchFrom({ ...reach, reference }, row).catch(() => null);
+    if (fetched?.kind !== 'result') {
+      await adapter.release(server, reference.locator);
+      throw error;
+    }
+    await ports.receipts.replaceLocator(input, reference);
+    return fetched;
+  }
 }
 
 async function storeResult(

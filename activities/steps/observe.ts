@@ -28,6 +28,7 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
   const row = await ports.receipts.begin(input);
   const look: Look = { input, ports, attempt, live: startLive(input, row, attempt, ports) };
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
+  if (holdsUnheardQuestion(input, row)) return outcome(look, row, 'inputRequired', null);
   attempt.show(look.live);
   if (!isDue(look, row)) return outcome(look, row, 'deadlinePassed', null);
   const looking = showFloor(look);
@@ -44,6 +45,15 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
     const fault = wireFaultFrom(error, 'ProtocolViolation');
     return foldFault(looking, await ports.receipts.begin(input), fault);
   }
+}
+
+/**
+ * A question that a lost attempt stored, and its run has not heard of: until it has, a reply to it would be refused. While
+ * cancelling nobody is asked, and a single look is wanted for what it shows.
+ */
+function holdsUnheardQuestion(input: ObserveInput, row: RowSnapshot): boolean {
+  if (input.once || row.cancelGeneration > 0) return false;
+  return openRounds(row.rounds).some((round) => !input.openRoundIds.includes(round.roundId));
 }
 
 function startLive(input: ObserveInput, row: RowSnapshot, attempt: Attempt, ports: Ports): LiveStatus {

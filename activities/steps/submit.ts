@@ -105,6 +105,9 @@ async function sendOnClaim(
     return { row: await ports.receipts.closeLeg(row.callNodeId, claimToken, end) };
   }
   const adapter = ports.protocols.adapter(claim.row.adapter ?? 'synchronous');
+  // Another attempt may have negotiated anew before this claim; a look-up searches the session that the row holds.
+  const isResend = row.legs.some((leg) => leg.outcome !== 'notSent');
+  const ownSession = isResend ? session : (wire.session ?? session);
   try {
     // Never interrupted once its bytes may have left: hanging up would make a known end unknown.
     const submission = await adapter.submit(
@@ -119,7 +122,7 @@ async function sendOnClaim(
         synchronousBoundMs: row.policy.synchronousBoundMs,
         maxResultBytes: maxResultBytesOf(row),
       },
-      session,
+      ownSession,
       {
         afterSend: () => attempt.seam('submit:after-send'),
         onProgress: (message) => showProgress(attempt, ports, message),

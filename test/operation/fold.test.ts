@@ -199,13 +199,37 @@ describe('an observation', () => {
     const doubtful = fold(recordIn('WORKING'), ...facts.map((finding) => observed(ROWS.WORKING, finding)));
     expect([doubtful.missedReads, doubtful.violations, doubtful.sessionsRenewed]).toEqual([3, 1, 1]);
     expect(doubtful.state).toBe('WORKING');
-    const good = fold(doubtful, observed(ROWS.WORKING, 'deadlinePassed'));
+    const good = fold(doubtful, observed(ROWS.WORKING, 'deadlinePassed', AT, { remoteStatus: 'working' }));
     expect(good).toMatchObject({
       missedReads: 0,
       violations: 0,
       nextLookAt: null,
       sessionsRenewed: 1,
     });
+  });
+
+  it('whose deadline passed without one answered look changes no count, and has renewed no session', () => {
+    const misses = (['notFound', 'notFound', 'notFound'] as const).map((finding) =>
+      observed(ROWS.WORKING, finding),
+    );
+    const missed = fold(recordIn('WORKING'), ...misses, observed(ROWS.WORKING, 'deadlinePassed', AT + 1));
+    expect(missed).toMatchObject({ missedReads: 3, sessionsRenewed: 0, nextLookAt: AT + 5_000, hold: null });
+    expect(fold(missed, observed(ROWS.WORKING, 'notFound', AT + 2)).hold?.reason).toBe('handle-lost');
+  });
+
+  it('that is broken off leaves the next look clear of it by the interval that is known, or by the floor', () => {
+    const interval = { ...CURSOR, lastIntervalMs: 20_000, nextPollNotBeforeAt: AT + 4 };
+    const known = { ...recordIn('WORKING'), pollCursor: interval };
+    for (const kind of ['interrupted', 'superseded'] as const) {
+      const next = fold(known, { kind, at: AT + 9 });
+      expect(next.pollCursor).toEqual({ ...interval, nextPollNotBeforeAt: AT + 20_009 });
+      const later = { ...known, pollCursor: { ...interval, nextPollNotBeforeAt: AT + 90_000 } };
+      expect(fold(later, { kind, at: AT + 9 }).pollCursor).toEqual(later.pollCursor);
+      const unknown = fold(recordIn('WORKING'), { kind, at: AT + 9 });
+      expect(unknown.pollCursor.nextPollNotBeforeAt).toBe(AT + 1_009);
+      const unsent = recordIn('SUBMITTING');
+      expect(fold(unsent, { kind, at: AT + 9 }).pollCursor).toEqual(unsent.pollCursor);
+    }
   });
 
   it('counts a lost session and an unknown reference alike as misses, and the fresh session once', () => {
@@ -334,7 +358,7 @@ describe('a run that was superseded', () => {
       const record = recordIn(state);
       const { record: next, verdict } = apply(record, { kind: 'superseded', at: AT });
       expect(verdict).toEqual({ kind: 'folded' });
-      expect(next).toEqual({ ...record, executionEpoch: 0, takeovers: 1 });
+      expect(next).toEqual({ ...record, pollCursor: next.pollCursor, executionEpoch: 0, takeovers: 1 });
       expect(fold(next, { kind: 'superseded', at: AT }).takeovers).toBe(2);
     }
   });
@@ -372,7 +396,8 @@ describe('steps of our own', () => {
   it('are folded, and so are an interruption and the passing of time', () => {
     for (const name of ['opened', 'interrupted', 'timePassed']) {
       const record = recordIn('WORKING');
-      expect(apply(record, sampleFact(name, ROWS.WORKING))).toEqual({ record, verdict: { kind: 'folded' } });
+      const { record: next, verdict } = apply(record, sampleFact(name, ROWS.WORKING));
+      expect([next, verdict]).toEqual([{ ...record, pollCursor: next.pollCursor }, { kind: 'folded' }]);
     }
   });
 });

@@ -57,6 +57,35 @@ describe('an ambiguous submission', () => {
     expect(opened(mute).hold?.evidence).toBe('nobody knows whether the submission arrived');
   });
 
+  it('is freed where a late word settles its last leg, whatever was decided without it', () => {
+    const decided: Fact = {
+      kind: 'operatorDecided',
+      at: AT + 1,
+      decision: { kind: 'close' },
+      evidence: 'gave up',
+      decidedBy: 'ops',
+    };
+    const held = fold(opened(ambiguous('at-most-once')), decided);
+    const looked = (legs: RowSnapshot['legs'], more: Partial<RowSnapshot> = {}): Fact => ({
+      kind: 'lookedUp',
+      at: AT + 700,
+      row: { ...ambiguous('at-most-once'), legs, ...more },
+      finding: 'cannotTell',
+      evidence: null,
+    });
+    const rejection = { code: 'refused-by-server', message: 'HTTP 401' } as const;
+    const refused = fold(held, looked([sampleLeg('refused')], { rejection }));
+    expect(refused).toMatchObject({ hold: null, operator: null, heldMs: 700, state: 'SUBMITTING' });
+    expect(nextStep(refused, AT + 700)).toEqual({ kind: 'accept' });
+    const unsent = fold(held, looked([sampleLeg('notSent')]));
+    expect(nextStep(unsent, AT + 700)).toMatchObject({ kind: 'submit' });
+    expect(fold(held, looked([sampleLeg('refused'), sampleLeg('ambiguous', 2)])).hold).not.toBeNull();
+    const spent = reasonAfter(opened(ambiguous('key-meta')), time(AT + HOUR_MS));
+    expect(spent).toBe('look-up-deadline');
+    const late = fold(opened(ambiguous('key-meta')), time(AT + HOUR_MS), looked([sampleLeg('notSent')]));
+    expect(late.hold).toBeNull();
+  });
+
   it('is held where a repeatable tool has used its legs or is to be cancelled', () => {
     expect(opened(ambiguous('repeatable', 2)).state).toBe('SUBMISSION_UNKNOWN');
     expect(opened(ambiguous('repeatable', 3)).hold?.reason).toBe('ambiguous-submission');

@@ -354,6 +354,8 @@ describe('while held', () => {
       freshSession: true,
       once: true,
     });
+    const again = fold(unknown, observed(ROWS.WORKING, 'notFound', AT + 10 * MINUTE_MS));
+    expect(stepOf(again, AT + 60 * MINUTE_MS)).toMatchObject({ freshSession: false, once: true });
   });
 
   it('looks for a lost handle in turns: through a fresh session, then where the work was made', () => {

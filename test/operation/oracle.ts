@@ -104,16 +104,17 @@ export class Judge {
     // Evidence ends every hold, whichever step brought it: the end, or where the work is.
     if (row.terminalObservation && !held?.terminalObservation) return true;
     if (row.remoteReference && !held?.remoteReference) return true;
+    // So does a late word that nothing was started, where that was all that was in doubt.
+    const isInDoubt = (of: OracleRow | null): boolean =>
+      Boolean(of?.legs.some(({ outcome }) => outcome === 'open' || outcome === 'ambiguous'));
+    const isDoubt = hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline';
+    if (isDoubt && isInDoubt(held) && !isInDoubt(row)) return true;
     // DESIGN section 4: UNRESOLVED -> NOT_FOUND_SAFE (proof by key), unless somebody has decided the end already.
     if (fact.kind === 'lookedUp' && fact.finding === 'provedAbsent' && !row.remoteReference) {
       return isAbsent(row) && !this.operatorWord() && !this.#standingWord();
     }
     if (hold.reason !== 'handle-lost' || fact.kind !== 'observed') return false;
-    // A deadline that passed without one answered look is no sighting.
-    return (
-      GOOD_FINDINGS.includes(fact.finding) &&
-      (fact.finding !== 'deadlinePassed' || fact.remoteStatus !== null)
-    );
+    return isSighting(fact);
   }
 
   /** Holds that the outcome of a step brings at once. */
@@ -124,9 +125,7 @@ export class Judge {
     if (fact.kind !== 'observed' || row?.terminalObservation) return null;
     const looks = [...this.#looks(), fact];
     const streak = (finding: string): number =>
-      looks
-        .slice(looks.findLastIndex((look) => GOOD_FINDINGS.includes(look.finding)) + 1)
-        .filter((look) => look.finding === finding).length;
+      looks.slice(looks.findLastIndex(isSighting) + 1).filter((look) => look.finding === finding).length;
     // DESIGN section 4: spaced reads and a fresh session only before expiry.
     const expiresAt = looks.findLast((look) => look.expiresAt !== null)?.expiresAt ?? null;
     const isLost = fact.finding === 'notFound' || fact.finding === 'sessionLost';
@@ -449,7 +448,7 @@ export class Judge {
   #sessionRenewed(): boolean {
     let inARow = 0;
     for (const look of this.#looks()) {
-      if (GOOD_FINDINGS.includes(look.finding)) inARow = 0;
+      if (isSighting(look)) inARow = 0;
       if (look.finding === 'notFound' || look.finding === 'sessionLost') inARow += 1;
       if (inARow >= 3) return true;
     }
@@ -487,6 +486,13 @@ function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): st
 function isAbsent({ legs, provedAbsentAtLeg }: OracleRow): boolean {
   const lastDoubt = legs.findLastIndex(({ outcome }) => outcome === 'open' || outcome === 'ambiguous') + 1;
   return provedAbsentAtLeg !== null && provedAbsentAtLeg >= lastDoubt;
+}
+
+/** A deadline that passed without one answered look is no sighting. */
+function isSighting(look: Extract<OracleFact, { kind: 'observed' }>): boolean {
+  return (
+    GOOD_FINDINGS.includes(look.finding) && (look.finding !== 'deadlinePassed' || look.remoteStatus !== null)
+  );
 }
 
 /** Where the ledger is behind, the submission is not in doubt: no budget runs. */
