@@ -83,7 +83,7 @@ async function fetchIt(next: Shape, maxResultBytes: number | null = null): Promi
   requests = 0;
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
   const job: LargeResultJob = { url, dir: await mkdtemp(join(dir, 'store-')), maxResultBytes };
-  const child = fork(PROGRAM, [JSON.stringify(job)]);
+  const child = fork(PROGRAM, [JSON.stringify(job)], { execArgv: ['--expose-gc'] });
   const [report] = (await once(child, 'message')) as [LargeResultReport];
   await once(child, 'exit');
   return report;
