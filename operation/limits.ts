@@ -11,6 +11,7 @@ export const LIMITS = {
   argumentsBytes: 256 * 1024,
   replyBytes: 64 * 1024,
   questionBytes: 32 * 1024,
+  openQuestions: 32,
   schemaDepth: 16,
   schemaPatternChars: 256,
   schemaRefs: 12,

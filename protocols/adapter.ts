@@ -42,6 +42,8 @@ export interface Negotiated {
   readonly inputSchema: JsonObject;
   readonly outputSchema: JsonObject | null;
   readonly canList: boolean;
+  /** Calls of this tool may become tasks. */
+  readonly hasTasks: boolean;
   readonly annotations: { readonly readOnly: boolean; readonly idempotent: boolean };
   /** The second tool that was asked for; null where the server does not publish it, absent where none was. */
   readonly lookUpTool?: PublishedTool | null;
@@ -78,11 +80,27 @@ export interface Observation {
   /** The server's hint as sent (ms); clamp before use. */
   readonly intervalMs: number | null;
   readonly expiresAt: number | null;
+  /** All that is asked now, where the contract lists it in the status; else questions are picked up. */
+  readonly questions?: readonly WireQuestion[];
+  /** The result, where the contract carries it in the terminal status; else it is fetched. */
+  readonly inline?: FetchedResult;
 }
 
 export type Submission =
   | { readonly kind: 'referenced'; readonly reference: RemoteReference; readonly observation: Observation }
-  | { readonly kind: 'answered'; readonly result: ReceivedResult };
+  | { readonly kind: 'answered'; readonly result: ReceivedResult }
+  /** Asked before there is a task: the call goes on with the replies, as another leg (MCP 2026-07-28, SEP-2322). */
+  | {
+      readonly kind: 'inputBeforeTask';
+      readonly requestState: string | null;
+      readonly questions: readonly WireQuestion[];
+    };
+
+/** What a call is continued with: the server's own state, untouched, and the replies by its keys. */
+export interface Continuation {
+  readonly requestState: string | null;
+  readonly replies: Readonly<Record<string, InputReply>>;
+}
 
 export type LookUp =
   | { readonly kind: 'found'; readonly reference: RemoteReference }
@@ -138,6 +156,8 @@ export interface ToolAdapter {
   readonly name: AdapterName;
   /** @throws WireFault NotSent | RefusedByServer | Ambiguous */
   submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission>;
+  /** Only of contracts that ask before there is a task. @throws WireFault as `submit` */
+  continueSubmission?(call: ToolCall, from: Continuation, hooks: SubmitHooks): Promise<Submission>;
   /** `provedAbsent` is what the contract or the operator's declaration proves; whether it counts yet, the store rules. @throws WireFault Transient */
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
   /** @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation */

@@ -4,13 +4,15 @@
 import type { AdapterName } from '../operation/names.js';
 import type { ProtocolRegistry, ToolAdapter } from './adapter.js';
 import { Mcp20251125Adapter } from './mcp-2025-11-25/adapter.js';
-import { negotiateMcp } from './mcp/negotiate.js';
+import { Mcp20260728Adapter } from './mcp-2026-07-28/adapter.js';
+import { createNegotiation } from './negotiate.js';
 import { SynchronousAdapter } from './synchronous/adapter.js';
 
 export function createProtocolRegistry(): ProtocolRegistry {
   const adapters: Readonly<Record<AdapterName, ToolAdapter>> = {
     'mcp/2025-11-25': new Mcp20251125Adapter(),
+    'mcp/2026-07-28': new Mcp20260728Adapter(),
     synchronous: new SynchronousAdapter(),
   };
-  return { negotiate: negotiateMcp, adapter: (name) => adapters[name] };
+  return { negotiate: createNegotiation(), adapter: (name) => adapters[name] };
 }

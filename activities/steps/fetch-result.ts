@@ -55,6 +55,13 @@ function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
   return reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytesOf(row));
 }
 
+/** A result that came within the status was not bounded on its way here. */
+function withinBound(inline: FetchedResult, row: RowSnapshot): FetchedResult {
+  const sizeBytes = inline.kind === 'result' ? inline.result.bytes.byteLength : 0;
+  if (sizeBytes <= maxResultBytesOf(row)) return inline;
+  return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
+}
+
 /**
  * A result may outlive the session in which its end was seen, as the task itself may. Only a result counts: what a fresh
  * session does not know may still be in the old one, whose 404 may have been a stray one.
@@ -119,7 +126,7 @@ export async function recordEnd(
   const recorded = await ports.receipts.recordTerminal(row.callNodeId, observation, null);
   if (remoteStatus === 'cancelled') return { row: recorded, retryAfterMs: null };
   try {
-    const fetched = await fetchFrom(reach, recorded);
+    const fetched = seen.inline ? withinBound(seen.inline, recorded) : await fetchFrom(reach, recorded);
     await attempt.seam('observe:result-fetched');
     if (fetched.kind === 'tooLarge') {
       const tooLarge = tooLargeEvidence(fetched.evidence, recorded);

@@ -81,11 +81,7 @@ function objectionTo(
   ports: Ports,
 ): Rejection | null {
   const { policy } = row;
-  if (
-    negotiated.adapter === 'synchronous' &&
-    policy.waitBudgetExplicit &&
-    policy.waitBudgetMs > policy.synchronousBoundMs
-  ) {
+  if (!negotiated.hasTasks && policy.waitBudgetExplicit && policy.waitBudgetMs > policy.synchronousBoundMs) {
     const message =
       `tool "${row.tool}" runs without tasks and is bounded at ${policy.synchronousBoundMs} ms, ` +
       `under the wait budget of ${policy.waitBudgetMs} ms: shorten the budget or configure synchronousBound`;

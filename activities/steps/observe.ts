@@ -151,11 +151,15 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
       return { ...fact, ...refusal, ...notBefore(fact.at, end.retryAfterMs) };
     }
     case 'inputRequired': {
-      const asked = await lookAtQuestions(look, row, reach);
-      const isNew = openRounds(asked.rounds).some(
-        (round) => !look.input.openRoundIds.includes(round.roundId),
-      );
+      const asked = await lookAtQuestions(look, row, reach, seen.questions);
+      const open = openRounds(asked.rounds);
+      const isNew = open.some((round) => !look.input.openRoundIds.includes(round.roundId));
       if (isNew) return outcome(look, asked, 'inputRequired', null);
+      // One of several was given up by the server while others are still asked.
+      const isOver = asked.rounds.some(
+        (round) => look.input.openRoundIds.includes(round.roundId) && round.closedAt !== null,
+      );
+      if (isOver) return outcome(look, asked, 'roundClosed', null);
       return goOn(await withNotice(look, asked, seen), asked);
     }
     case 'working':

@@ -6,7 +6,8 @@ import { LIMITS } from '../../operation/limits.js';
 import type { LiveStatus, OpenRound } from '../../operation/live-status.js';
 import { openRounds } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
-import type { WireQuestion } from '../../protocols/adapter.js';
+import { WireFault, type WireQuestion } from '../../protocols/adapter.js';
+import type { StoredRound } from '../../receipts/store.js';
 import type { Attempt, Ports } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import type { Reach } from './reach.js';
@@ -35,24 +36,66 @@ export function showRounds(row: RowSnapshot): readonly OpenRound[] {
 }
 
 /** The server waits for input: take what is asked and not yet known. Returns the row as it then stands. */
-export async function lookAtQuestions(look: Look, row: RowSnapshot, reach: Reach): Promise<RowSnapshot> {
+export async function lookAtQuestions(
+  look: Look,
+  row: RowSnapshot,
+  reach: Reach,
+  listed: readonly WireQuestion[] | undefined,
+): Promise<RowSnapshot> {
   const { ports, attempt } = look;
   const wire = await ports.receipts.wireState(row.callNodeId);
-  const known = {
-    anchor: wire.anchor,
-    wireKeys: Object.values(wire.rounds).map((round) => round.wireKey),
-    wires: Object.values(wire.rounds).map((round) => round.wire),
-    // The status is explained already: no need to listen long for another question.
-    hasOpenRound: openRounds(row.rounds).some((round) => !round.reply),
-  };
-  await reach.adapter.pickUpQuestions(reach.server, reach.reference, known, async (question) => {
+  const take = async (question: WireQuestion): Promise<void> => {
     await attempt.seam('observe:question-read');
     await storeQuestion(look, row, question);
     await attempt.seam('observe:question-stored');
-  });
+  };
+  if (listed) {
+    await takeListed(look, row, wire.rounds, listed, take);
+  } else {
+    const known = {
+      anchor: wire.anchor,
+      wireKeys: Object.values(wire.rounds).map((round) => round.wireKey),
+      wires: Object.values(wire.rounds).map((round) => round.wire),
+      // The status is explained already: no need to listen long for another question.
+      hasOpenRound: openRounds(row.rounds).some((round) => !round.reply),
+    };
+    await reach.adapter.pickUpQuestions(reach.server, reach.reference, known, take);
+  }
   const asked = await ports.receipts.begin(look.input);
   attempt.show({ ...look.live, openRounds: showRounds(asked) });
   return asked;
+}
+
+/**
+ * The status lists all that is asked now. What is answered may still be listed for some looks (the acknowledgement of an
+ * answer is eventually consistent): it is not asked again. What is listed no more, the server has given up.
+ */
+async function takeListed(
+  look: Look,
+  row: RowSnapshot,
+  known: Readonly<Record<string, StoredRound>>,
+  listed: readonly WireQuestion[],
+  take: (question: WireQuestion) => Promise<void>,
+): Promise<void> {
+  const { ports } = look;
+  for (const asked of listed) {
+    const before = Object.values(known).find((round) => round.wireKey === asked.wireKey);
+    if (!before) await take(asked);
+    else if (
+      jsonDigest({ ...before.question }, ports.digests) !== jsonDigest({ ...asked.question }, ports.digests)
+    ) {
+      throw new WireFault(
+        'ProtocolViolation',
+        `the input key ${asked.wireKey} was used again for another question`,
+      );
+    }
+  }
+  for (const round of openRounds(row.rounds)) {
+    const wireKey = known[round.roundId]?.wireKey;
+    const isListed = listed.some((asked) => asked.wireKey === wireKey);
+    if (round.reply || isListed) continue;
+    await ports.receipts.closeRound(row.callNodeId, round.roundId, ports.clock.nowMs());
+  }
 }
 
 async function storeQuestion(look: Look, row: RowSnapshot, asked: WireQuestion): Promise<void> {

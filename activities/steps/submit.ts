@@ -180,6 +180,7 @@ async function recordSubmission(
     });
     return { row };
   }
+  if (submission.kind === 'inputBeforeTask') throw new WireFault('Ambiguous', 'asked before there is a task');
   const { reference } = submission;
   const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, reference, at);
   // It belongs to another operation: neither looked at nor cancelled.

@@ -1,15 +1,15 @@
 // Owns the words of MCP 2025-11-25 tasks as servers send them, mapped once into ours. Pure.
 // Must never parse, trim or re-encode an id, nor take a word it does not know for one that it does.
 
-import { ElicitRequestURLParamsSchema, RELATED_TASK_META_KEY } from '@modelcontextprotocol/sdk/types.js';
+import { RELATED_TASK_META_KEY } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
-import type { Question } from '../../operation/row.js';
 import type { Observation, WireQuestion } from '../adapter.js';
 import type { ServerMessage } from '../mcp/channel.js';
 import { isDigestible, isObject } from '../mcp/json-rpc.js';
-import { withCleanTexts, type Redact } from '../redact.js';
+import { readQuestion } from '../mcp/question.js';
+import type { Redact } from '../redact.js';
 
 const MEANINGS: Readonly<Record<string, Observation['meaning']>> = {
   working: 'working',
@@ -84,23 +84,4 @@ export function questionOf(
     ...(at.eventId === null ? {} : { eventId: at.eventId }),
   };
   return { wireKey: wireKeyOf(at.sessionId, message.id), wire, question };
-}
-
-function readQuestion(params: JsonObject, redact: Redact): Question | null {
-  const { mode, message, requestedSchema } = params;
-  if (typeof message !== 'string' || Buffer.byteLength(JSON.stringify(params)) > LIMITS.questionBytes)
-    return null;
-  if (mode === 'url') {
-    const asked = ElicitRequestURLParamsSchema.safeParse(params);
-    if (!asked.success || !/^https?:/i.test(asked.data.url)) return null;
-    return { mode: 'url', message: redact(message), schema: null, url: redact(asked.data.url) };
-  }
-  // "Clients MUST treat missing mode as form"; any other word is a mode we did not declare.
-  if ((mode !== undefined && mode !== 'form') || !isObject(requestedSchema)) return null;
-  return {
-    mode: 'form',
-    message: redact(message),
-    schema: withCleanTexts(requestedSchema, redact),
-    url: null,
-  };
 }

@@ -33,6 +33,10 @@ export interface ListenOptions {
 export interface RequestOptions extends ListenOptions {
   readonly afterSend?: (() => Promise<void>) | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Headers of this request alone. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default true: a stream that breaks is resumed where it carried event ids. */
+  readonly isResumable?: boolean;
 }
 
 export interface ChannelSession {
@@ -160,6 +164,7 @@ export class McpChannel {
     lastEventId?: string,
   ) {
     const own: Record<string, string> = {
+      ...options.headers,
       accept: method === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream',
     };
     if (body !== null) own['content-type'] = 'application/json';
@@ -195,7 +200,8 @@ export class McpChannel {
       hasForeignReply: false,
     };
     const outcome = await this.readEventsSafely(reply, id, cursor, options);
-    if (outcome.kind !== 'lost' || outcome.isTooLarge || cursor.lastEventId === null) return outcome;
+    const isResumable = options.isResumable !== false && cursor.lastEventId !== null;
+    if (outcome.kind !== 'lost' || outcome.isTooLarge || !isResumable) return outcome;
     return (await this.resume(id, cursor, deadlineAt, options)) ?? outcome;
   }
 

@@ -19,12 +19,23 @@ export type Said =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unreadable'; readonly why: string };
 
-/** As the port's look-up; a contract without a way back to its work has no use for `found`. @throws WireFault Transient */
-export async function lookUpByTool(call: ToolCall, session: JsonObject): Promise<LookUp> {
+type LookUpChannel = Pick<McpChannel, 'request' | 'redact'>;
+
+/**
+ * As the port's look-up; a contract without a way back to its work has no use for `found`. `sessionless`: the channel of a
+ * generation that needs no session. @throws WireFault Transient
+ */
+export async function lookUpByTool(
+  call: ToolCall,
+  session: JsonObject,
+  sessionless?: LookUpChannel,
+): Promise<LookUp> {
   const { lookUp } = call;
   // A broken invariant of ours: the policy is configured with its look-up.
   if (!lookUp) throw new Error('the submission policy lookup-tool has no look-up');
-  const said = await askTool(call, lookUp);
+  const said = sessionless
+    ? await readAnswer(sessionless, lookUp, call.submissionKey)
+    : await askTool(call, lookUp);
   switch (said.kind) {
     case 'named':
       return { kind: 'found', reference: { remoteId: said.remoteId, locator: session } };
@@ -51,7 +62,7 @@ async function askTool(call: ToolCall, lookUp: LookUpSettings): Promise<Said> {
   }
 }
 
-async function readAnswer(channel: McpChannel, lookUp: LookUpSettings, key: string): Promise<Said> {
+async function readAnswer(channel: LookUpChannel, lookUp: LookUpSettings, key: string): Promise<Said> {
   const params = { name: lookUp.tool, arguments: { [lookUp.argument]: key } };
   const outcome = await channel.request('tools/call', params, {
     timeoutMs: LIMITS.requestTimeoutMs,

@@ -1,23 +1,13 @@
 // Owns the choice of the wire contract for one call, from what server and tool declare.
 // Must never call a tool, and never leave behind a session that no operation will use.
 
-import { jsonDigest } from '../../operation/digests.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { AdapterName } from '../../operation/names.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
-import { editDistance } from '../../primitives/edit-distance.js';
-import { digests } from '../../primitives/node-primitives.js';
-import {
-  WireFault,
-  type Negotiated,
-  type Negotiation,
-  type PublishedTool,
-  type ToolServer,
-} from '../adapter.js';
-import { withCleanTexts } from '../redact.js';
-import { violation } from './faults.js';
-import { isDigestible, isObject } from './json-rpc.js';
+import { WireFault, type Negotiation, type ToolServer } from '../adapter.js';
+import { describeTool, findDescriptor, publishedTool } from './describe-tool.js';
+import { isObject } from './json-rpc.js';
 import { COUNTS } from './pace.js';
 import {
   listTools,
@@ -69,24 +59,9 @@ async function choose(
   opened: OpenedSession,
 ): Promise<Negotiation> {
   const tools = await listTools(opened.channel);
-  const descriptor = tools.find((candidate) => candidate['name'] === tool);
-  if (!descriptor) {
-    const near = nearNames(
-      tool,
-      tools.map((candidate) => opened.channel.redact(candidate['name'] as string)),
-    );
-    const hint = near.length === 0 ? 'it publishes none' : `near: ${near.join(', ')}`;
-    return {
-      kind: 'unknownTool',
-      message: clip(`${server.name} has no tool "${tool}"; ${hint}`, LIMITS.evidenceChars),
-    };
-  }
-  if (!isDigestible(descriptor)) {
-    const message =
-      `${server.name}: what the server publishes about the tool "${tool}" holds a number or a text that no digest can ` +
-      'be made of (a number beyond a double such as 1e999, or half a character). The server has to mend it.';
-    return { kind: 'unsupported', message: clip(message, LIMITS.evidenceChars) };
-  }
+  const found = findDescriptor(tools, server, tool, opened.channel.redact);
+  if (found.kind !== 'found') return found;
+  const { descriptor } = found;
   const choice = chooseContract(server, tool, taskSupportOf(descriptor), opened.hasTaskCalls);
   if (choice.kind === 'unsupported') return choice;
   const { adapter } = choice;
@@ -101,21 +76,21 @@ async function choose(
     canCancel: withTasks && opened.session.canCancel,
     listWasEmpty: canList ? await isListEmpty(opened) : null,
   };
-  const negotiated = describeTool(descriptor, adapter, session, opened);
+  const negotiated = describeTool(descriptor, {
+    adapter,
+    session: sessionJson(session),
+    serverVersion: opened.serverVersion,
+    // Offered only where a look-up can ever tell: without a session the list shows other operations' tasks too.
+    canList: session.canList && session.sessionId !== null && session.listWasEmpty === true,
+    hasTasks: withTasks,
+    redact: opened.channel.redact,
+  });
   if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };
   const second = tools.find((candidate) => candidate['name'] === lookUpTool);
-  const published = second ? publishedTool(second, opened) : null;
+  const published = second
+    ? publishedTool(second, taskSupportOf(second) === 'required', opened.channel.redact)
+    : null;
   return { kind: 'negotiated', negotiated: { ...negotiated, lookUpTool: published } };
-}
-
-function publishedTool(descriptor: JsonObject, { channel }: OpenedSession): PublishedTool {
-  const { inputSchema, outputSchema } = descriptor;
-  if (!isObject(inputSchema)) throw violation('a tool publishes no input schema');
-  return {
-    requiresTasks: taskSupportOf(descriptor) === 'required',
-    inputSchema: withCleanTexts(inputSchema, channel.redact),
-    outputSchema: isObject(outputSchema) ? withCleanTexts(outputSchema, channel.redact) : null,
-  };
 }
 
 type TaskSupport = 'forbidden' | 'optional' | 'required';
@@ -173,42 +148,4 @@ async function isListEmpty(opened: OpenedSession): Promise<boolean | null> {
     if (WireFault.isInstance(error) && (error.wireCode === -32601 || error.wireCode === -32602)) return null;
     throw error;
   }
-}
-
-function describeTool(
-  descriptor: JsonObject,
-  adapter: AdapterName,
-  session: McpSession,
-  { serverVersion, channel }: OpenedSession,
-): Negotiated {
-  const inputSchema = descriptor['inputSchema'];
-  if (!isObject(inputSchema)) throw violation('the tool publishes no input schema');
-  const outputSchema = descriptor['outputSchema'];
-  const annotations = isObject(descriptor['annotations']) ? descriptor['annotations'] : {};
-  return {
-    adapter,
-    session: sessionJson(session),
-    toolVersion: serverVersion,
-    descriptorDigest: jsonDigest(descriptor, digests),
-    inputSchema: withCleanTexts(inputSchema, channel.redact),
-    outputSchema: isObject(outputSchema) ? withCleanTexts(outputSchema, channel.redact) : null,
-    // Offered only where a look-up can ever tell: without a session the list shows other operations' tasks too.
-    canList: session.canList && session.sessionId !== null && session.listWasEmpty === true,
-    annotations: {
-      readOnly: annotations['readOnlyHint'] === true,
-      idempotent: annotations['idempotentHint'] === true,
-    },
-  };
-}
-
-/** The published names least unlike `wanted`, nearest first. */
-function nearNames(wanted: string, names: readonly string[]): readonly string[] {
-  return names
-    .map((name) => ({
-      name: clip(name, 80),
-      distance: editDistance(wanted.slice(0, 80), name.slice(0, 80)),
-    }))
-    .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
-    .slice(0, COUNTS.nearNames)
-    .map(({ name }) => name);
 }

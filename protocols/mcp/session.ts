@@ -124,7 +124,7 @@ export function channelOf(server: ToolServer, session: McpSession): McpChannel {
 
 /** Every entry of a paged list. @throws WireFault */
 export async function readPages(
-  channel: McpChannel,
+  channel: Pick<McpChannel, 'request'>,
   method: 'tools/list' | 'tasks/list',
   member: 'tools' | 'tasks',
   maxPages: number,
@@ -157,7 +157,7 @@ export async function readPages(
 }
 
 /** @throws WireFault */
-export async function listTools(channel: McpChannel): Promise<readonly JsonObject[]> {
+export async function listTools(channel: Pick<McpChannel, 'request'>): Promise<readonly JsonObject[]> {
   const tools = await readPages(channel, 'tools/list', 'tools', COUNTS.toolPages);
   return tools.filter((tool): tool is JsonObject => isObject(tool) && typeof tool['name'] === 'string');
 }

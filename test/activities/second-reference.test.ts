@@ -88,6 +88,7 @@ test('the late reply of a lost attempt names a second task: it is cancelled, the
           inputSchema: {},
           outputSchema: null,
           canList: false,
+          hasTasks: true,
           annotations: { readOnly: false, idempotent: false },
         },
       }),

@@ -94,6 +94,7 @@ class Bench {
             descriptorDigest: 'd',
             inputSchema: {},
             outputSchema: null,
+            hasTasks: true,
             canList: true,
             annotations: { readOnly: false, idempotent: false },
             lookUpTool: FIND,

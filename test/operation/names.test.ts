@@ -33,7 +33,7 @@ describe('names', () => {
     ]);
     expect(names.TERMINAL_STATES).toEqual(['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED']);
     expect(names.OUTCOMES).toEqual(['completed', 'failed', 'cancelled', 'rejected', 'unresolved']);
-    expect(names.ADAPTERS).toEqual(['mcp/2025-11-25', 'synchronous']);
+    expect(names.ADAPTERS).toEqual(['mcp/2025-11-25', 'mcp/2026-07-28', 'synchronous']);
     expect(names.SUBMISSION_POLICIES).toEqual([
       'key-argument',
       'key-meta',
@@ -161,6 +161,7 @@ describe('limits', () => {
       wireListBytes: 4_194_304,
       wireSlackBytes: 1_048_576,
       operatorResultBytes: 524_288,
+      openQuestions: 32,
       wireJsonDepth: 512,
       evidenceChars: 400,
       messageIdChars: 200,

@@ -1,0 +1,80 @@
+// Owns the words of MCP 2026-07-28 and its tasks extension as we send them. Pure.
+// Must never hold a credential: configured headers are the channel's.
+
+import type { JsonObject } from '../../operation/json.js';
+import type { InputReply, ToolCall } from '../adapter.js';
+import { toolCallParams } from '../mcp/tool-call.js';
+
+export const PROTOCOL_VERSION = '2026-07-28';
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
+/**
+ * What every request says of itself (2026-07-28, basic protocol, `_meta`): there is no session that would remember it.
+ * A server must not hand out a task to a request that does not declare the extension.
+ */
+const REQUEST_META = {
+  'io.modelcontextprotocol/protocolVersion': PROTOCOL_VERSION,
+  'io.modelcontextprotocol/clientInfo': { name: 'durable-tool-calls', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {
+    elicitation: { form: {}, url: {} },
+    extensions: { [TASKS_EXTENSION]: {} },
+  },
+} satisfies JsonObject;
+
+/** `params` as they go out, with `_meta` completed. */
+export function withRequestMeta(params: JsonObject): JsonObject {
+  const own = params['_meta'];
+  const given = typeof own === 'object' && own !== null && !Array.isArray(own) ? (own as JsonObject) : {};
+  return { ...params, _meta: { ...given, ...REQUEST_META } };
+}
+
+/** Headers that repeat the body for proxies; a server refuses a request where they differ (-32020). */
+export function requestHeaders(method: string, params: JsonObject): Readonly<Record<string, string>> {
+  const name = params['name'] ?? params['taskId'];
+  return {
+    'mcp-method': method,
+    ...(typeof name === 'string' ? { 'mcp-name': headerText(name) } : {}),
+  };
+}
+
+/** Names and ids outside visible ASCII travel encoded (2026-07-28, streamable HTTP, header encoding). */
+function headerText(text: string): string {
+  const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?');
+  return isPlain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
+}
+
+export function callParams(call: ToolCall, progressToken: string): JsonObject {
+  return toolCallParams(call, { progressToken });
+}
+
+/** The call once more with what was asked for before a task existed (SEP-2322); `requestState` goes back untouched. */
+export function continuationParams(
+  call: ToolCall,
+  progressToken: string,
+  requestState: string | null,
+  replies: Readonly<Record<string, InputReply>>,
+): JsonObject {
+  const inputResponses = inputResponsesOf(replies);
+  return {
+    ...callParams(call, progressToken),
+    ...(Object.keys(inputResponses).length === 0 ? {} : { inputResponses }),
+    ...(requestState === null ? {} : { requestState }),
+  };
+}
+
+export function taskParams(remoteId: string): JsonObject {
+  return { taskId: remoteId };
+}
+
+export function updateParams(remoteId: string, key: string, reply: InputReply): JsonObject {
+  return { taskId: remoteId, inputResponses: inputResponsesOf({ [key]: reply }) };
+}
+
+function inputResponsesOf(replies: Readonly<Record<string, InputReply>>): JsonObject {
+  const entries = Object.entries(replies).map(([key, { action, content }]): [string, JsonObject] => {
+    const hasContent = action === 'accept' && content !== null;
+    return [key, { action, ...(hasContent ? { content } : {}) }];
+  });
+  // A key like "__proto__" is a key like any other.
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,27 @@
+// Owns one request of MCP 2026-07-28: what it says of itself in `_meta` and headers, instead of a session.
+// Must never resume a broken stream: in this revision the request in flight is lost with it.
+
+import type { JsonObject } from '../../operation/json.js';
+import type { ToolServer } from '../adapter.js';
+import { McpChannel, type RequestOptions } from '../mcp/channel.js';
+import type { RpcOutcome } from '../mcp/rpc-outcome.js';
+import type { Redact } from '../redact.js';
+import { PROTOCOL_VERSION, requestHeaders, withRequestMeta } from './encode.js';
+
+export class ModernChannel {
+  readonly redact: Redact;
+  private readonly channel: McpChannel;
+
+  constructor(server: ToolServer) {
+    this.channel = new McpChannel(server, { sessionId: null, protocolVersion: PROTOCOL_VERSION });
+    this.redact = this.channel.redact;
+  }
+
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<RpcOutcome> {
+    return this.channel.request(method, withRequestMeta(params), {
+      ...options,
+      headers: requestHeaders(method, params),
+      isResumable: false,
+    });
+  }
+}

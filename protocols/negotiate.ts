@@ -1,0 +1,70 @@
+// Owns the choice of the generation that a server is spoken to in, for one call.
+// Must never call a tool, nor leave a session behind that no operation will use.
+
+import type { Negotiation, ToolServer } from './adapter.js';
+import { negotiateMcp } from './mcp/negotiate.js';
+import { releaseSession } from './mcp/session.js';
+import { discover, negotiateModern } from './mcp-2026-07-28/negotiate.js';
+
+/** How long a server that speaks no MCP 2026-07-28 is not asked again (ms): it may be deployed anew. */
+const REMEMBERED_MS = 10 * 60_000;
+
+/**
+ * `auto` takes, in this order: tasks of 2025-11-25, which can be looked up after a lost reply; 2026-07-28 where the server
+ * offers its tasks extension; a plain call. What was found out is pinned with the operation.
+ */
+export function createNegotiation(nowMs: () => number = Date.now) {
+  const askedAt = new Map<string, number>();
+
+  const discoverOnce = async (server: ToolServer) => {
+    const spokeNotAt = askedAt.get(server.url);
+    if (spokeNotAt !== undefined && nowMs() < spokeNotAt + REMEMBERED_MS) return null;
+    const discovered = await discover(server);
+    if (discovered === null) askedAt.set(server.url, nowMs());
+    return discovered;
+  };
+
+  return async function negotiate(
+    server: ToolServer,
+    tool: string,
+    lookUpTool?: string,
+  ): Promise<Negotiation> {
+    if (server.protocol === 'mcp/2026-07-28') return negotiatePinned(server, tool, lookUpTool);
+    const legacy = await negotiateMcp(server, tool, lookUpTool);
+    if (server.protocol !== 'auto' || isTasked(legacy)) return legacy;
+    const release = async (): Promise<void> => {
+      if (legacy.kind === 'negotiated') await releaseSession(server, legacy.negotiated.session);
+    };
+    try {
+      const discovered = await discoverOnce(server);
+      const isBetter = discovered !== null && (discovered.hasTasks || legacy.kind === 'unsupported');
+      if (!isBetter) return legacy;
+      const modern = await negotiateModern(server, { tool, lookUpTool }, discovered);
+      await release();
+      return modern;
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  };
+}
+
+function isTasked(negotiation: Negotiation): boolean {
+  return negotiation.kind === 'negotiated' && negotiation.negotiated.hasTasks;
+}
+
+/** @throws WireFault */
+async function negotiatePinned(
+  server: ToolServer,
+  tool: string,
+  lookUpTool: string | undefined,
+): Promise<Negotiation> {
+  const discovered = await discover(server);
+  if (discovered) return negotiateModern(server, { tool, lookUpTool }, discovered);
+  return {
+    kind: 'unsupported',
+    message:
+      `${server.name}: "protocol" is "mcp/2026-07-28", but the server does not speak it (server/discover). ` +
+      'Check "url", or set "protocol" to "auto".',
+  };
+}
