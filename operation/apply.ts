@@ -1,7 +1,7 @@
 // Owns the fold: one record and one fact give the next record and the verdict for whoever brought the fact.
 // Must never do I/O, read a clock, or throw for a fact from outside.
 
-import { deriveState, isLegalMove } from './derive-state.js';
+import { deriveState, isAskedBeforeWork, isLegalMove } from './derive-state.js';
 import type { Fact, FirstSight, OutsideFact, StepFact, Verdict } from './facts.js';
 import { enforceTime } from './enforce-time.js';
 import { foldRow, isBehind } from './fold-row.js';
@@ -56,8 +56,9 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
         at: fact.at,
       };
       const heard = { ...record, cancelAsked: asked };
-      // A held operation whose remote work we can name leaves its hold to be cancelled.
-      const mayLeave = heard.remoteReference !== null && heard.hold?.reason !== 'ledger-behind';
+      // A held operation whose remote work we can name, or that surely has none, leaves its hold to be cancelled.
+      const hasNone = !heard.hasForgotten && unsettledLegs(heard.submissionLegs).length === 0;
+      const mayLeave = (heard.remoteReference !== null || hasNone) && heard.hold?.reason !== 'ledger-behind';
       const released = mayLeave ? releaseHold(heard, fact.at) : heard;
       return { record: settleTime(released, fact.at), verdict: { kind: 'requested' } };
     }
@@ -154,13 +155,19 @@ function freeByEvidence(record: ToolOperation, before: ToolOperation, at: number
   return ended || found || isOther ? { ...releaseHold(known, at), operator: null } : known;
 }
 
-/** A lost attempt's late word settled the last leg in doubt: it was refused, or never left. Then there is no doubt to hold. */
+/**
+ * A lost attempt's late word settled the last leg in doubt: it was refused, never left, or was asked; or a later leg was
+ * asked. Then there is no doubt to hold.
+ */
 function freeFromDoubt(record: ToolOperation, before: ToolOperation, at: number): ToolOperation {
   const isDoubt =
     record.hold?.reason === 'ambiguous-submission' || record.hold?.reason === 'look-up-deadline';
   const wasInDoubt = unsettledLegs(before.submissionLegs).length > 0;
   const isSettled = unsettledLegs(record.submissionLegs).length === 0;
-  return isDoubt && wasInDoubt && isSettled ? { ...releaseHold(record, at), operator: null } : record;
+  const isOver = wasInDoubt && isSettled;
+  return isDoubt && (isOver || isAskedBeforeWork(record))
+    ? { ...releaseHold(record, at), operator: null }
+    : record;
 }
 
 /** What a step says beyond the row it returns. `before` is the record the step was chosen from. */
@@ -173,7 +180,7 @@ function foldOutcome(
     case 'opened':
       return foldOpening(record, before, fact);
     case 'submitted':
-      return refuseUnfound(paceResend(foldFirstSight(record, fact.seen ?? null), fact), fact);
+      return foldSubmission(paceResend(foldFirstSight(record, fact.seen ?? null), fact), fact);
     case 'lookedUp':
       return foldLookUp(record, fact);
     case 'observed':
@@ -203,9 +210,15 @@ function refuseLarge(
   return holdOperation(record, 'result-too-large', at, tooLarge);
 }
 
-/** The reply of a submission was too large; another attempt may have found the work all the same. */
-function refuseUnfound(record: ToolOperation, fact: Extract<StepFact, { kind: 'submitted' }>): ToolOperation {
-  return record.remoteReference || record.terminalObservation ? record : refuseLarge(record, fact);
+/** What the reply was besides; another attempt may have found the work all the same. */
+function foldSubmission(
+  record: ToolOperation,
+  fact: Extract<StepFact, { kind: 'submitted' }>,
+): ToolOperation {
+  if (record.remoteReference || record.terminalObservation || record.receipt) return record;
+  if (fact.violation !== undefined)
+    return holdOperation(record, 'protocol-violation', fact.at, fact.violation);
+  return refuseLarge(record, fact);
 }
 
 function foldFirstSight(record: ToolOperation, seen: FirstSight | null): ToolOperation {

@@ -47,7 +47,9 @@ export function decideEnd(row: RowSnapshot, operator: OperatorWord | null): End 
   const isInDoubt = unsettledLegs(row.legs).length > 0;
   const nothingRuns = !row.remoteReference && (!isInDoubt || isAbsenceProved(row));
   if (row.cancelGeneration > 0 && !seen && nothingRuns && !row.hasForgotten) {
-    const evidence = isInDoubt ? 'proved absent' : 'never sent';
+    const wasAsked = row.legs.some(({ outcome }) => outcome === 'asked');
+    const ended = wasAsked ? 'ended with a question, before there was any work' : 'never sent';
+    const evidence = isInDoubt ? 'proved absent' : ended;
     return { state: 'CANCELLED_ACCEPTED', outcome: 'cancelled', failureKind: null, evidence };
   }
   return null;

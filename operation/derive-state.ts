@@ -16,10 +16,18 @@ export function deriveState(record: Omit<ToolOperation, 'state'>): OperationStat
     return openRounds(record.rounds).length > 0 ? 'INPUT_REQUIRED' : 'WORKING';
   }
   if (record.hasForgotten) return 'SUBMISSION_UNKNOWN';
+  if (isAskedBeforeWork(record)) return 'INPUT_REQUIRED';
   if (unsettledLegs(record.submissionLegs).length === 0) return 'SUBMITTING';
   return isAbsenceProved({ ...record, legs: record.submissionLegs })
     ? 'NOT_FOUND_SAFE'
     : 'SUBMISSION_UNKNOWN';
+}
+
+/** The submission came back with questions instead of work: it goes on with the replies, unless somebody has cancelled. */
+export function isAskedBeforeWork(record: Omit<ToolOperation, 'state'>): boolean {
+  if (record.remoteReference) return false;
+  const isCancelled = record.cancelAsked !== null || record.cancelGeneration > 0;
+  return !isCancelled && openRounds(record.rounds).length > 0;
 }
 
 function endingState(record: Omit<ToolOperation, 'state'>): OperationState {
@@ -39,9 +47,24 @@ export const TRANSITIONS: Readonly<Record<OperationState, readonly OperationStat
     'UNRESOLVED',
   ],
   SUBMISSION_UNKNOWN: ['WORKING', 'INPUT_REQUIRED', 'TERMINAL_OBSERVED', 'NOT_FOUND_SAFE', 'UNRESOLVED'],
-  NOT_FOUND_SAFE: ['SUBMITTING', 'CANCELLED_ACCEPTED', 'REJECTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  NOT_FOUND_SAFE: [
+    'SUBMITTING',
+    'INPUT_REQUIRED',
+    'CANCELLED_ACCEPTED',
+    'REJECTED',
+    'SUBMISSION_UNKNOWN',
+    'UNRESOLVED',
+  ],
   WORKING: ['INPUT_REQUIRED', 'CANCEL_REQUESTED', 'TERMINAL_OBSERVED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
-  INPUT_REQUIRED: ['WORKING', 'CANCEL_REQUESTED', 'TERMINAL_OBSERVED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+  INPUT_REQUIRED: [
+    'SUBMITTING',
+    'NOT_FOUND_SAFE',
+    'WORKING',
+    'CANCEL_REQUESTED',
+    'TERMINAL_OBSERVED',
+    'SUBMISSION_UNKNOWN',
+    'UNRESOLVED',
+  ],
   CANCEL_REQUESTED: ['TERMINAL_OBSERVED', 'CANCELLED_ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
   TERMINAL_OBSERVED: ['FETCHING_RESULT', 'CANCELLED_ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
   FETCHING_RESULT: ['ACCEPTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],

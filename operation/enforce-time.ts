@@ -1,8 +1,9 @@
 // Owns what time and policy do to a record without any news: budgets, deadlines, standing decisions.
 // Must never be called but from the fold; `at` is the time of the fact being folded.
 
+import { deriveState } from './derive-state.js';
 import { LIMITS } from './limits.js';
-import { looksWithoutSending, openRounds, waitDeadlineAt } from './policy.js';
+import { isTriedEnough, looksWithoutSending, openRounds, waitDeadlineAt } from './policy.js';
 import type { ToolOperation } from './record.js';
 import { holdOperation } from './hold.js';
 
@@ -11,14 +12,16 @@ export function enforceTime(record: ToolOperation, at: number): ToolOperation {
     case 'SUBMISSION_UNKNOWN':
       return enforceUnknown(record, at);
     case 'NOT_FOUND_SAFE':
-      // The doubt is over: a further leg has its own time, and its own pace, to be looked up.
-      return { ...record, lookUpDeadlineAt: null, lookUps: 0, nextLookUpAt: null };
+      return endDoubt(record);
     case 'WORKING':
       return isPast(waitDeadlineAt(record), at) ? askCancel(record, at, 'wait-budget') : record;
-    case 'INPUT_REQUIRED':
-      return openRounds(record.rounds).some((round) => at >= round.deadlineAt)
-        ? askCancel(record, at, 'input-deadline')
-        : record;
+    case 'INPUT_REQUIRED': {
+      // Asked before there is any work: whatever was in doubt before is looked up anew after the reply.
+      const known = record.remoteReference ? record : endDoubt(record);
+      if (!openRounds(known.rounds).some((round) => at >= round.deadlineAt)) return known;
+      const asked = askCancel(known, at, 'input-deadline');
+      return asked.remoteReference ? asked : enforceTime({ ...asked, state: deriveState(asked) }, at);
+    }
     case 'CANCEL_REQUESTED':
       return enforceCancel(record, at);
     case 'TERMINAL_OBSERVED':
@@ -29,6 +32,11 @@ export function enforceTime(record: ToolOperation, at: number): ToolOperation {
     default:
       return record;
   }
+}
+
+/** A further leg has its own time, and its own pace, to be looked up. */
+function endDoubt(record: ToolOperation): ToolOperation {
+  return { ...record, lookUpDeadlineAt: null, lookUps: 0, nextLookUpAt: null };
 }
 
 function isPast(deadlineAt: number | null, at: number): boolean {
@@ -51,12 +59,13 @@ function enforceUnknown(record: ToolOperation, at: number): ToolOperation {
   if (record.submissionPolicy === 'at-most-once' || record.submissionPolicy === null) {
     return holdOperation(record, 'ambiguous-submission', at, evidence);
   }
-  // A raised generation bars every further claim, so sending again looks nothing up any more.
-  if (!looksWithoutSending(record.submissionPolicy) && record.cancelGeneration > 0) {
+  // A raised generation bars every further claim, and so do open questions: sending again looks nothing up any more.
+  const isBarred = record.cancelGeneration > 0 || openRounds(record.rounds).length > 0;
+  if (!looksWithoutSending(record.submissionPolicy) && isBarred) {
     return holdOperation(record, 'ambiguous-submission', at, evidence);
   }
   if (record.submissionPolicy === 'repeatable') {
-    const spent = record.submissionLegs.length >= LIMITS.submissionLegs || record.cancelAsked !== null;
+    const spent = isTriedEnough(record.submissionLegs) || record.cancelAsked !== null;
     if (spent) return holdOperation(record, 'ambiguous-submission', at, evidence);
   }
   const budgetMs = record.policy?.lookUpBudgetMs ?? LIMITS.lookUpBudgetMs;

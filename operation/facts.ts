@@ -71,6 +71,8 @@ export type StepFact =
       readonly seen?: FirstSight;
       /** The work was done, and its result is larger than what may be taken: the evidence. */
       readonly tooLarge?: string;
+      /** Asked before there is any work in a way that cannot be gone on from: the evidence. */
+      readonly violation?: string;
       readonly notBeforeAt?: number;
     }
   | {

@@ -22,7 +22,9 @@ export function holdOperation(
   evidence: string,
 ): ToolOperation {
   if (record.hold) return afterRecheck(record, at, false);
-  const nextRecheckAt = RECHECKABLE.includes(reason) ? at + recheckGapMs(record) : null;
+  // Where a submission was never more than asked, there is nothing to look at.
+  const mayHelp = RECHECKABLE.includes(reason) && (reason !== 'protocol-violation' || record.remoteReference);
+  const nextRecheckAt = mayHelp ? at + recheckGapMs(record) : null;
   const hold: Hold = {
     reason,
     sinceAt: at,

@@ -91,4 +91,6 @@ export const LIMITS = {
   takeovers: 3,
   violationReads: 3,
   silentAsks: 4,
+  /** Times that a call may be asked before there is any work. */
+  continuations: 16,
 } as const;

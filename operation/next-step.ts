@@ -40,6 +40,8 @@ export type Step =
   /** An operator's end and its result go into the row; acceptance comes after, as always. */
   | { readonly kind: 'recordEnd'; readonly end: OperatorEnd; readonly note: string }
   | { readonly kind: 'accept' }
+  /** Asked before there is any work: nothing to look at meanwhile. */
+  | { readonly kind: 'awaitReply'; readonly untilAt: number }
   | { readonly kind: 'awaitOperator'; readonly untilAt: number | null }
   | { readonly kind: 'done' };
 
@@ -93,8 +95,14 @@ function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
   if (record.cancelGeneration > 0) return { kind: 'accept' };
   // Never submit in order to cancel: the raised generation also bars every zombie's claim.
   if (record.cancelAsked) return { kind: 'cancel', reason: record.cancelAsked.reason };
-  const fromAt = record.state === 'SUBMITTING' ? record.createdAt : nowMs;
+  const fromAt = record.state === 'SUBMITTING' ? (lastReplyAt(record) ?? record.createdAt) : nowMs;
   return { kind: 'submit', deadlineAt: fromAt + record.policy.submitBudgetMs, notBeforeAt: null };
+}
+
+/** A call that was asked goes on anew with the replies: people's time is not the submission's. */
+function lastReplyAt({ rounds }: ToolOperation): number | null {
+  const deliveredAt = rounds.flatMap(({ reply }) => reply?.deliveredAt ?? []);
+  return deliveredAt.length > 0 ? Math.max(...deliveredAt) : null;
 }
 
 function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
@@ -131,6 +139,7 @@ function stepWhileAsked(record: ToolOperation): Step {
     rounds.some((round) => round.roundId === waiting.roundId),
   );
   if (reply) return { kind: 'answer', reply, deadlineAt };
+  if (!record.remoteReference) return { kind: 'awaitReply', untilAt: deadlineAt };
   return {
     ...observeStep(record, deadlineAt),
     kind: 'askHuman',

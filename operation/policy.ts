@@ -3,7 +3,7 @@
 
 import { LIMITS } from './limits.js';
 import type { SubmissionPolicyName } from './names.js';
-import type { InputRound, LookUpSettings, RowSnapshot, SubmissionLeg } from './row.js';
+import type { InputRound, LegOutcome, LookUpSettings, RowSnapshot, SubmissionLeg } from './row.js';
 import type { ToolOperation } from './record.js';
 
 /** Bytes of this leg may be on the wire and nobody knows what became of them. */
@@ -52,8 +52,21 @@ export function keyPlaceOf(
   return policy === 'lookup-tool' ? (lookUp?.keyPlace ?? null) : null;
 }
 
-/** `spent`: absence is proved and a further leg would be safe, but there were enough of them. */
-export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'ambiguous' | 'spent';
+/** Each leg that was asked ended one request and began another: what was tried before says nothing of the tries since. */
+function triesSinceAsked(legs: readonly SubmissionLeg[]): readonly SubmissionLeg[] {
+  return legs.slice(legs.findLastIndex(({ outcome }) => outcome === 'asked') + 1);
+}
+
+/** Sent again often enough, where nothing tells one time from another. */
+export function isTriedEnough(legs: readonly SubmissionLeg[]): boolean {
+  return triesSinceAsked(legs).length >= LIMITS.submissionLegs;
+}
+
+/**
+ * `asked`: questions wait for their replies, and the next leg takes them along. `spent`: absence is proved and a further
+ * leg would be safe, but there were enough of them.
+ */
+export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'asked' | 'ambiguous' | 'spent';
 
 /**
  * Whether a further leg may be claimed (DESIGN section 5). The store asks this inside the claiming transaction,
@@ -63,10 +76,11 @@ export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
   if (row.receipt || row.terminalObservation || row.remoteReference || row.rejection) return 'settled';
   if (row.cancelGeneration > 0) return 'cancelled';
   if (row.hasForgotten) return 'ambiguous';
+  if (openRounds(row.rounds).length > 0) return 'asked';
   const unsettled = unsettledLegs(row.legs);
   if (unsettled.length === 0) return 'granted';
   if (isAbsenceProved(row)) {
-    return row.legs.filter(mayHaveBeenSent).length < LIMITS.submissionLegs ? 'granted' : 'spent';
+    return isTriedEnough(row.legs.filter(mayHaveBeenSent)) ? 'spent' : 'granted';
   }
   if (unsettled.some((leg) => leg.outcome === 'open')) return 'ambiguous';
   switch (row.submissionPolicy) {
@@ -74,17 +88,23 @@ export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
     case 'key-meta':
       return 'granted';
     case 'repeatable':
-      return row.legs.length < LIMITS.submissionLegs ? 'granted' : 'ambiguous';
+      return isTriedEnough(row.legs) ? 'ambiguous' : 'granted';
     default:
       return 'ambiguous';
   }
 }
 
-/** A refusal proves that nothing started only where no other leg is in doubt, or proved to be absent. */
-export function mayReject(row: Legs): boolean {
+/** Legs that ended, and started nothing. */
+const STARTED_NOTHING: readonly LegOutcome[] = ['notSent', 'refused', 'asked'];
+
+/**
+ * A refusal proves that nothing started only where no other leg is in doubt, or proved to be absent; and a late one says
+ * nothing of the questions that a later leg has brought.
+ */
+export function mayReject(row: Legs & Pick<RowSnapshot, 'rounds'>): boolean {
+  if (openRounds(row.rounds).length > 0) return false;
   return row.legs.every(
-    (leg) =>
-      leg.outcome === 'notSent' || leg.outcome === 'refused' || (isUnsettled(leg) && isAbsenceProved(row)),
+    (leg) => STARTED_NOTHING.includes(leg.outcome) || (isUnsettled(leg) && isAbsenceProved(row)),
   );
 }
 

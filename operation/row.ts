@@ -15,8 +15,11 @@ export interface RemoteReference {
   readonly isUnseen?: true;
 }
 
-/** How one attempt to put bytes on the wire ended; `open` = claimed, end unknown. */
-export type LegOutcome = 'open' | 'referenced' | 'answered' | 'notSent' | 'refused' | 'ambiguous';
+/**
+ * How one attempt to put bytes on the wire ended; `open` = claimed, end unknown; `asked` = over with questions before there
+ * was any work, to be gone on from with another leg.
+ */
+export type LegOutcome = 'open' | 'referenced' | 'answered' | 'asked' | 'notSent' | 'refused' | 'ambiguous';
 
 export interface SubmissionLeg {
   readonly leg: number;
@@ -43,6 +46,8 @@ export interface RoundReply {
 
 export interface InputRound {
   readonly roundId: string;
+  /** Set where it was asked before there was any work: the leg that brought it. Its reply goes out with the next leg. */
+  readonly leg?: number;
   readonly schemaDigest: string;
   readonly openedAt: number;
   /** Absolute time (ms) after which the operation is cancelled, reason `input-deadline`. */

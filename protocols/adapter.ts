@@ -29,6 +29,8 @@ export interface ToolCall {
   readonly synchronousBoundMs: number;
   /** The largest result to take (bytes); absent: the default of operation/limits.ts. */
   readonly maxResultBytes?: number;
+  /** Of a call that was asked before there was a task, and goes on. */
+  readonly continuation?: Continuation;
 }
 
 /** What a server publishes about a tool, and the session in which the operation will live. */
@@ -156,8 +158,6 @@ export interface ToolAdapter {
   readonly name: AdapterName;
   /** @throws WireFault NotSent | RefusedByServer | Ambiguous */
   submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission>;
-  /** Only of contracts that ask before there is a task. @throws WireFault as `submit` */
-  continueSubmission?(call: ToolCall, from: Continuation, hooks: SubmitHooks): Promise<Submission>;
   /** `provedAbsent` is what the contract or the operator's declaration proves; whether it counts yet, the store rules. @throws WireFault Transient */
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
   /** @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation */

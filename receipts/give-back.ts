@@ -92,6 +92,7 @@ async function giveBackLeg(work: RowWork, leg: number, seen: SubmissionLeg, at: 
       leg,
       claim_token: seen.claimToken,
       claimed_at: seen.claimedAt,
+      continuation_json: null,
       ...endOf(seen, at),
     })
     .execute();

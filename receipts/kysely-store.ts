@@ -25,6 +25,7 @@ import type { Db, Tx } from './schema.js';
 import { readOpenRows, readReceipt, readResult, readWireState } from './store-reads.js';
 import type {
   Acceptance,
+  AskedBeforeWork,
   EvidenceKind,
   Fence,
   NegotiationRecord,
@@ -42,6 +43,7 @@ import {
   claimLeg,
   closeLeg,
   writeAbsence,
+  writeAsked,
   writeLocator,
   writeNegotiation,
   writeReference,
@@ -130,6 +132,10 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   async closeLeg(callNodeId: string, claimToken: string, end: LegEnd): Promise<RowSnapshot> {
     return (await this.#witness(callNodeId, (work) => closeLeg(work, claimToken, end))).row;
+  }
+
+  async recordAsked(callNodeId: string, claimToken: string, asked: AskedBeforeWork): Promise<RowSnapshot> {
+    return (await this.#witness(callNodeId, (work) => writeAsked(work, claimToken, asked))).row;
   }
 
   async recordReference(

@@ -200,7 +200,10 @@ async function createEnd(tx: Tx, spelling: ColumnSpelling): Promise<void> {
   await tx.schema.createIndex('evidence_call_node_id').on('evidence').column('call_node_id').execute();
 }
 
-/** Reconciliations can be settled and opened again; the audit finds the operations of a result. */
+/**
+ * Reconciliations can be settled and opened again; the audit finds the operations of a result; calls may be asked before
+ * there is any work (MCP 2026-07-28).
+ */
 async function createVersion2(tx: Tx, spelling: ColumnSpelling): Promise<void> {
   await tx.schema
     .createTable('reconciliation_entry')
@@ -219,6 +222,8 @@ async function createVersion2(tx: Tx, spelling: ColumnSpelling): Promise<void> {
     .column('call_node_id')
     .execute();
   await tx.schema.createIndex('operation_result_digest').on('operation').column('result_digest').execute();
+  await tx.schema.alterTable('submission_leg').addColumn('continuation_json', 'text').execute();
+  await tx.schema.alterTable('input_round').addColumn('leg', 'integer').execute();
   await tx
     .insertInto('reconciliation_entry')
     .columns(['call_node_id', 'kind', 'note', 'at'])

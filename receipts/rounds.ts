@@ -9,13 +9,32 @@ import type { NewRound } from './store.js';
 
 /** The first write wins: a replayed question (same round id) is the same round, whatever became of it. */
 export async function writeRound(work: RowWork, round: NewRound): Promise<void> {
-  if (roundOf(work, round.roundId)) return;
+  if (!roundOf(work, round.roundId)) await insertRounds(work, [round], null);
+}
+
+/** `leg`: the submission that was asked them, where they belong to no work yet. */
+export async function insertRounds(
+  work: RowWork,
+  rounds: readonly NewRound[],
+  leg: number | null,
+): Promise<void> {
+  const known = work.row.rounds.length;
+  for (const [index, round] of rounds.entries()) await insertRound(work, round, leg, known + index + 1);
+}
+
+async function insertRound(
+  work: RowWork,
+  round: NewRound,
+  leg: number | null,
+  position: number,
+): Promise<void> {
   await work.tx
     .insertInto('input_round')
     .values({
       call_node_id: work.row.callNodeId,
       round_id: round.roundId,
-      position: work.row.rounds.length + 1,
+      leg,
+      position,
       schema_digest: round.schemaDigest,
       opened_at: round.openedAt,
       deadline_at: round.deadlineAt,

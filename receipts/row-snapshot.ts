@@ -136,6 +136,7 @@ function toLeg(leg: Selectable<SubmissionLegTable>): SubmissionLeg {
 
 const ROUND_COLUMNS = [
   'round_id',
+  'leg',
   'schema_digest',
   'opened_at',
   'deadline_at',
@@ -165,6 +166,7 @@ async function readRounds(db: Db, callNodeId: string): Promise<readonly InputRou
 function toRound(columns: RoundColumns): InputRound {
   const round: InputRound = {
     roundId: columns.round_id,
+    ...(columns.leg === null ? {} : { leg: columns.leg }),
     schemaDigest: columns.schema_digest,
     openedAt: columns.opened_at,
     deadlineAt: columns.deadline_at,

@@ -72,11 +72,15 @@ export interface SubmissionLegTable {
   closed_at: number | null;
   outcome: LegOutcome;
   detail: string | null;
+  /** Version 2. Of a leg that was asked: what the server wants back with the replies. */
+  continuation_json: string | null;
 }
 
 export interface InputRoundTable {
   call_node_id: string;
   round_id: string;
+  /** Version 2. The leg that brought the question before there was any work; null where the work asked. */
+  leg: number | null;
   /** Order of arrival, from 1. */
   position: number;
   schema_digest: string;

@@ -13,6 +13,7 @@ import {
   type EvidenceKind,
   type OpenRow,
   type OpenRowsQuery,
+  type StoredContinuation,
   type StoredRound,
   type WireState,
 } from './store.js';
@@ -58,13 +59,41 @@ export async function readWireState(db: Db, callNodeId: string): Promise<WireSta
     outputSchema: fromJson<JsonObject>(row.output_schema_json),
     anchor: fromJson<JsonObject>(row.anchor_json),
     rounds: await readWireRounds(db, callNodeId),
+    continuation: await readContinuation(db, callNodeId),
+  };
+}
+
+/** A leg claimed since, whatever became of it, went on from the same place: what counts is the last that was asked. */
+async function readContinuation(db: Db, callNodeId: string): Promise<StoredContinuation | null> {
+  const asked = await db
+    .selectFrom('submission_leg')
+    .select(['leg', 'continuation_json'])
+    .where('call_node_id', '=', callNodeId)
+    .where('outcome', '=', 'asked')
+    .orderBy('leg', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  if (!asked) return null;
+  const replies = await db
+    .selectFrom('input_round')
+    .select(['wire_key', 'reply_json'])
+    .where('call_node_id', '=', callNodeId)
+    .where('leg', '=', asked.leg)
+    .orderBy('position')
+    .execute();
+  const state = fromJson<{ requestState: string | null }>(asked.continuation_json);
+  return {
+    requestState: state?.requestState ?? null,
+    replies: replies.flatMap(({ wire_key: wireKey, reply_json: replyJson }) =>
+      replyJson === null ? [] : [{ wireKey, replyJson }],
+    ),
   };
 }
 
 async function readWireRounds(db: Db, callNodeId: string): Promise<Record<string, StoredRound>> {
   const rounds = await db
     .selectFrom('input_round')
-    .select(['round_id', 'wire_key', 'wire_json', 'question_json', 'reply_json'])
+    .select(['round_id', 'leg', 'wire_key', 'wire_json', 'question_json', 'reply_json'])
     .where('call_node_id', '=', callNodeId)
     .orderBy('position')
     .execute();
@@ -76,6 +105,7 @@ async function readWireRounds(db: Db, callNodeId: string): Promise<Record<string
         wire: JSON.parse(round.wire_json) as JsonObject,
         question: JSON.parse(round.question_json) as Question,
         replyJson: round.reply_json,
+        leg: round.leg,
       },
     ]),
   );

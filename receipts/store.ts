@@ -73,6 +73,16 @@ export interface WireState {
   readonly anchor: JsonObject | null;
   /** By round id: what the answer needs on the wire, the question, and the reply's text once recorded. */
   readonly rounds: Readonly<Record<string, StoredRound>>;
+  /** Of the last leg that was asked; null where none was. */
+  readonly continuation: StoredContinuation | null;
+}
+
+/** A submission that was asked before there was any work: how it goes on. */
+export interface StoredContinuation {
+  /** The server's own state, untouched; null where it gave none. */
+  readonly requestState: string | null;
+  /** Of the same leg: by wire key, the replies' texts as recorded. */
+  readonly replies: readonly { readonly wireKey: string; readonly replyJson: string }[];
 }
 
 export interface StoredRound {
@@ -80,13 +90,21 @@ export interface StoredRound {
   readonly wire: JsonObject;
   readonly question: Question;
   readonly replyJson: string | null;
+  /** Asked before there was any work, by this leg; null where the work asked. */
+  readonly leg: number | null;
 }
 
-export interface NewRound extends Omit<StoredRound, 'replyJson'> {
+export interface NewRound extends Omit<StoredRound, 'replyJson' | 'leg'> {
   readonly roundId: string;
   readonly schemaDigest: string;
   readonly openedAt: number;
   readonly deadlineAt: number;
+}
+
+export interface AskedBeforeWork {
+  readonly requestState: string | null;
+  readonly rounds: readonly NewRound[];
+  readonly at: number;
 }
 
 export interface ResultBytes {
@@ -131,6 +149,11 @@ export interface ReceiptStore {
     claimToken: string,
     end: { outcome: LegOutcome; detail: string | null; at: number },
   ): Promise<RowSnapshot>;
+  /**
+   * The leg ended with questions instead of work. Nobody is asked where the row has moved past that leg: a later one was
+   * claimed, or the work or its end is known. Not fenced.
+   */
+  recordAsked(callNodeId: string, claimToken: string, asked: AskedBeforeWork): Promise<RowSnapshot>;
   /** Closes every leg that another attempt left open as `ambiguous`. Fenced. */
   abandonOpenLegs(fence: Fence, detail: string, at: number): Promise<RowSnapshot>;
   /**

@@ -15,7 +15,8 @@ import { LIMITS } from '../operation/limits.js';
 import type { LegOutcome, Rejection, RemoteReference, SubmissionLeg } from '../operation/row.js';
 import { mayLeaveEffects, oweReconciliation } from './effects.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
-import type { NegotiationRecord } from './store.js';
+import { insertRounds } from './rounds.js';
+import type { AskedBeforeWork, NegotiationRecord } from './store.js';
 
 /**
  * Once bytes may have left under one session, a later negotiation must not change what they meant. Where they are proved
@@ -57,6 +58,7 @@ export async function claimLeg(work: RowWork, claimToken: string, at: number): P
       closed_at: null,
       outcome: 'open',
       detail: null,
+      continuation_json: null,
     })
     .execute();
   return ruling;
@@ -72,6 +74,22 @@ export interface LegEnd {
 export async function closeLeg(work: RowWork, claimToken: string, end: LegEnd): Promise<void> {
   const leg = legOf(work, claimToken);
   if (leg && isUnsettled(leg)) await writeLegEnd(work, leg, end);
+}
+
+/** See ReceiptStore.recordAsked. One transaction: a leg that is over without its questions would never be gone on from. */
+export async function writeAsked(work: RowWork, claimToken: string, asked: AskedBeforeWork): Promise<void> {
+  const { row } = work;
+  const leg = legOf(work, claimToken);
+  if (!leg || !isUnsettled(leg)) return;
+  await writeLegEnd(work, leg, { outcome: 'asked', detail: null, at: asked.at });
+  await work.tx
+    .updateTable('submission_leg')
+    .set({ continuation_json: JSON.stringify({ requestState: asked.requestState }) })
+    .where('call_node_id', '=', row.callNodeId)
+    .where('leg', '=', leg.leg)
+    .execute();
+  const isPast = leg.leg < row.legs.length || row.remoteReference || row.terminalObservation || row.receipt;
+  if (!isPast && row.cancelGeneration === 0) await insertRounds(work, asked.rounds, leg.leg);
 }
 
 export async function abandonOpenLegs(work: RowWork, detail: string, at: number): Promise<void> {

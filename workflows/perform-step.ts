@@ -13,7 +13,7 @@ import type { SeenByRun } from '../operation/row.js';
 import type { ToolOperationInput } from './contract.js';
 import { opening, type StepContext, stepActivities } from './steps.js';
 
-export type PerformableStep = Exclude<Step, { kind: 'awaitOperator' | 'done' }>;
+export type PerformableStep = Exclude<Step, { kind: 'awaitReply' | 'awaitOperator' | 'done' }>;
 
 /** A reset run, or one that has had its row: then a missing row must not be made anew, but on an operator's word. */
 function mustExist(record: ToolOperation): boolean {

@@ -90,7 +90,7 @@ async function run(
       continue;
     }
     if (step.kind === 'done') break;
-    if (step.kind === 'awaitOperator') {
+    if (step.kind === 'awaitReply' || step.kind === 'awaitOperator') {
       show(record);
       await waitForMail(mail, step.untilAt === null ? null : step.untilAt - now());
       fold({ kind: 'timePassed', at: now() });

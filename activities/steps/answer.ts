@@ -25,6 +25,14 @@ export async function deliverAnswer(input: AnswerInput, ports: Ports, attempt: A
   const digest = replyDigest(input.reply, ports.digests);
   const early = round ? verdictFromRow(round, input, digest) : ROUND_CLOSED;
   if (early) return ended(row, early);
+  // A late leg has brought the work all the same: it goes on without what another one was asked.
+  if (round?.leg !== undefined && row.remoteReference) {
+    const { callNodeId, reply } = input;
+    return ended(
+      await ports.receipts.closeRound(callNodeId, reply.roundId, ports.clock.nowMs()),
+      ROUND_CLOSED,
+    );
+  }
 
   const wire = await ports.receipts.wireState(row.callNodeId);
   const stored = wire.rounds[input.reply.roundId];
@@ -38,6 +46,7 @@ export async function deliverAnswer(input: AnswerInput, ports: Ports, attempt: A
   const holder = recorded.rounds.find((candidate) => candidate.roundId === input.reply.roundId);
   const overtaken = holder ? verdictFromRow(holder, input, digest) : ROUND_CLOSED;
   if (overtaken) return ended(recorded, overtaken);
+  if (stored.leg !== null) return ended(await keepForNextLeg(input, digest, ports), { kind: 'applied' });
   return send(input, recorded, { stored, digest, record }, ports, attempt, ended);
 }
 
@@ -80,6 +89,17 @@ function recordReply(input: AnswerInput, digest: string, ports: Ports): Promise<
   const recordedAt = ports.clock.nowMs();
   const reply = { replyDigest: digest, replyToken, action, recordedAt, sendingAt: null, deliveredAt: null };
   return ports.receipts.recordReply(input, roundId, reply, JSON.stringify({ action, content }));
+}
+
+/** Asked before there was any work: the reply is delivered by being recorded, and the next leg takes it along. */
+async function keepForNextLeg(
+  input: AnswerInput,
+  digest: string,
+  { receipts, clock }: Ports,
+): Promise<RowSnapshot> {
+  const { callNodeId, reply } = input;
+  await receipts.recordSending(callNodeId, reply.roundId, digest, clock.nowMs());
+  return receipts.recordDelivery(callNodeId, reply.roundId, digest, clock.nowMs());
 }
 
 interface Outgoing {

@@ -7,7 +7,7 @@ import type { LiveStatus, OpenRound } from '../../operation/live-status.js';
 import { openRounds } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
 import { WireFault, type WireQuestion } from '../../protocols/adapter.js';
-import type { StoredRound } from '../../receipts/store.js';
+import type { NewRound, StoredRound } from '../../receipts/store.js';
 import type { Attempt, Ports } from '../ports.js';
 import type { ObserveInput } from '../step-inputs.js';
 import type { Reach } from './reach.js';
@@ -78,8 +78,10 @@ async function takeListed(
   take: (question: WireQuestion) => Promise<void>,
 ): Promise<void> {
   const { ports } = look;
+  // Keys of a submission that was asked before there was any work are not the work's.
+  const own = Object.values(known).filter(({ leg }) => leg === null);
   for (const asked of listed) {
-    const before = Object.values(known).find((round) => round.wireKey === asked.wireKey);
+    const before = own.find((round) => round.wireKey === asked.wireKey);
     if (!before) await take(asked);
     else if (
       jsonDigest({ ...before.question }, ports.digests) !== jsonDigest({ ...asked.question }, ports.digests)
@@ -91,8 +93,8 @@ async function takeListed(
     }
   }
   for (const round of openRounds(row.rounds)) {
-    const wireKey = known[round.roundId]?.wireKey;
-    const isListed = listed.some((asked) => asked.wireKey === wireKey);
+    const stored = known[round.roundId];
+    const isListed = stored?.leg === null && listed.some(({ wireKey }) => wireKey === stored.wireKey);
     if (round.reply || isListed) continue;
     await ports.receipts.closeRound(row.callNodeId, round.roundId, ports.clock.nowMs());
   }
@@ -100,30 +102,34 @@ async function takeListed(
 
 async function storeQuestion(look: Look, row: RowSnapshot, asked: WireQuestion): Promise<void> {
   const { ports, input } = look;
-  const { question, wireKey, wire } = asked;
   const openedAt = ports.clock.nowMs();
-  const askedJson = {
-    mode: question.mode,
-    message: question.message,
-    schema: question.schema,
-    url: question.url,
-  };
-  const sizeBytes = Buffer.byteLength(JSON.stringify(askedJson));
-  if (sizeBytes > LIMITS.questionBytes) {
-    const detail = `a question of ${sizeBytes} bytes was not taken (limit ${LIMITS.questionBytes})`;
-    await ports.receipts.addEvidence(row.callNodeId, 'protocol-violation', detail, openedAt);
-    return;
-  }
   const remoteId = row.remoteReference?.remoteId ?? '';
   const expiresAt = look.live.expiresAt ?? input.expiresAt;
   const deadlineAt = Math.min(openedAt + row.policy.inputBudgetMs, expiresAt ?? Number.POSITIVE_INFINITY);
-  await ports.receipts.recordRound(row.callNodeId, {
-    roundId: roundIdOf({ remoteId, wireKey, request: askedJson }, ports.digests),
-    schemaDigest: jsonDigest(question.schema, ports.digests),
+  const round = roundFrom(asked, { remoteId, openedAt, deadlineAt }, ports);
+  if (typeof round === 'string')
+    await ports.receipts.addEvidence(row.callNodeId, 'protocol-violation', round, openedAt);
+  else await ports.receipts.recordRound(row.callNodeId, round);
+}
+
+/** `remoteId`: what asks, for the round's own name. A sentence where the question is too large to be taken. */
+export function roundFrom(
+  { question, wireKey, wire }: WireQuestion,
+  { remoteId, openedAt, deadlineAt }: { remoteId: string; openedAt: number; deadlineAt: number },
+  ports: Ports,
+): NewRound | string {
+  const { mode, message, schema, url } = question;
+  const request = { mode, message, schema, url };
+  const sizeBytes = Buffer.byteLength(JSON.stringify(request));
+  if (sizeBytes > LIMITS.questionBytes)
+    return `a question of ${sizeBytes} bytes was not taken (limit ${LIMITS.questionBytes})`;
+  return {
+    roundId: roundIdOf({ remoteId, wireKey, request }, ports.digests),
+    schemaDigest: jsonDigest(schema, ports.digests),
     wireKey,
     wire,
     question,
     openedAt,
     deadlineAt,
-  });
+  };
 }

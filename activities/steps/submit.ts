@@ -4,20 +4,23 @@
 import { LIMITS } from '../../operation/limits.js';
 import type { FirstSight, StepFact } from '../../operation/facts.js';
 import type { JsonObject } from '../../operation/json.js';
-import { backOffMs, clampIntervalMs, clip, pollGapMs } from '../../operation/policy.js';
+import { backOffMs, clampIntervalMs, clip, openRounds, pollGapMs } from '../../operation/policy.js';
 import type { RowSnapshot } from '../../operation/row.js';
 import {
+  type Continuation,
+  type InputReply,
   type Observation,
   type Submission,
   type ToolAdapter,
   type ToolServer,
   WireFault,
 } from '../../protocols/adapter.js';
-import type { Fence } from '../../receipts/store.js';
+import type { Fence, WireState } from '../../receipts/store.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
 import { negotiateOnce, type Ready } from './negotiate-once.js';
 import { notBefore } from './not-before.js';
+import { roundFrom } from './questions.js';
 import { serverOf } from './reach.js';
 import { maxResultBytesOf, terminalFromReply, tooLargeEvidence } from './results.js';
 import { wireFaultFrom } from './unforeseen.js';
@@ -50,8 +53,10 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
   }
 }
 
+/** Nothing to send any more, or not before people have replied. */
 function isSettled(row: RowSnapshot): boolean {
-  return Boolean(row.receipt || row.terminalObservation || row.remoteReference || row.rejection);
+  const isOver = row.receipt || row.terminalObservation || row.remoteReference || row.rejection;
+  return Boolean(isOver) || openRounds(row.rounds).length > 0;
 }
 
 /** Nothing was sent: again until the submit deadline, then REJECTED (unless an earlier leg is in doubt). */
@@ -76,6 +81,7 @@ interface Sent {
   readonly row: RowSnapshot;
   readonly seen?: FirstSight;
   readonly tooLarge?: string;
+  readonly violation?: string;
   readonly notBeforeAt?: number;
 }
 
@@ -110,24 +116,22 @@ async function sendOnClaim(
   const ownSession = isResend ? session : (wire.session ?? session);
   try {
     // Never interrupted once its bytes may have left: hanging up would make a known end unknown.
-    const submission = await adapter.submit(
-      {
-        server,
-        tool: row.tool,
-        arguments: JSON.parse(wire.argumentsJson) as JsonObject,
-        submissionKey: row.submissionKey,
-        submissionPolicy: claim.row.submissionPolicy ?? 'at-most-once',
-        keyName: row.policy.keyName,
-        ...(row.policy.lookUp ? { lookUp: row.policy.lookUp } : {}),
-        synchronousBoundMs: row.policy.synchronousBoundMs,
-        maxResultBytes: maxResultBytesOf(row),
-      },
-      ownSession,
-      {
-        afterSend: () => attempt.seam('submit:after-send'),
-        onProgress: (message) => showProgress(attempt, ports, message),
-      },
-    );
+    const call = {
+      server,
+      tool: row.tool,
+      arguments: JSON.parse(wire.argumentsJson) as JsonObject,
+      submissionKey: row.submissionKey,
+      submissionPolicy: claim.row.submissionPolicy ?? 'at-most-once',
+      keyName: row.policy.keyName,
+      ...(row.policy.lookUp ? { lookUp: row.policy.lookUp } : {}),
+      synchronousBoundMs: row.policy.synchronousBoundMs,
+      maxResultBytes: maxResultBytesOf(row),
+      ...continuationOf(wire),
+    };
+    const submission = await adapter.submit(call, ownSession, {
+      afterSend: () => attempt.seam('submit:after-send'),
+      onProgress: (message) => showProgress(attempt, ports, message),
+    });
     await attempt.seam('submit:after-reply');
     const recorded = await recordSubmission(input, claimToken, submission, { server, adapter, ports });
     await attempt.seam('submit:after-commit');
@@ -180,7 +184,7 @@ async function recordSubmission(
     });
     return { row };
   }
-  if (submission.kind === 'inputBeforeTask') throw new WireFault('Ambiguous', 'asked before there is a task');
+  if (submission.kind === 'inputBeforeTask') return takeQuestions(fence, claimToken, submission, ports);
   const { reference } = submission;
   const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, reference, at);
   // It belongs to another operation: neither looked at nor cancelled.
@@ -188,6 +192,52 @@ async function recordSubmission(
   // A second piece of remote work for one operation: stop it, as far as that goes. The store keeps the evidence.
   if (recorded.contradicts) await adapter.cancel(server, reference, async () => {}).catch(() => null);
   return { row: recorded.row, seen: firstSightOf(submission.observation, at, ports) };
+}
+
+/**
+ * Nothing was started: the call goes on, as another leg, once its questions are answered. Where it asked nothing but to be
+ * called again, that is a further try of this step, with its pace.
+ */
+async function takeQuestions(
+  fence: Fence,
+  claimToken: string,
+  asked: Extract<Submission, { kind: 'inputBeforeTask' }>,
+  ports: Ports,
+): Promise<Sent> {
+  const openedAt = ports.clock.nowMs();
+  // Evidence is never fenced: another run may own the row by now.
+  const before = await ports.receipts.read(fence.callNodeId);
+  const leg = before?.legs.find((one) => one.claimToken === claimToken)?.leg ?? 0;
+  const deadlineAt = openedAt + (before?.policy.inputBudgetMs ?? LIMITS.inputBudgetMs);
+  const source = { remoteId: `leg ${leg}`, openedAt, deadlineAt };
+  const rounds = asked.questions.map((question) => roundFrom(question, source, ports));
+  const taken = rounds.filter((round) => typeof round !== 'string');
+  const refusal = rounds.find((round) => typeof round === 'string');
+  const row = await ports.receipts.recordAsked(fence.callNodeId, claimToken, {
+    requestState: asked.requestState,
+    rounds: refusal === undefined ? taken : [],
+    at: openedAt,
+  });
+  if (refusal !== undefined) return { row, violation: refusal };
+  const times = row.legs.filter(({ outcome }) => outcome === 'asked').length;
+  if (times > LIMITS.continuations) {
+    const violation = `asked ${times} times before there was any work (limit ${LIMITS.continuations})`;
+    return { row, violation };
+  }
+  if (isSettled(row) || row.cancelGeneration > 0) return { row };
+  const gapMs = backOffMs(LIMITS.submitRetryMs, LIMITS.lookUpGapCeilingMs, times);
+  throw new StepRetry('NotReady', 'the server wants to be called again', gapMs);
+}
+
+/** Where the last leg that was asked left off. */
+function continuationOf({ continuation }: WireState): { readonly continuation?: Continuation } {
+  if (!continuation) return {};
+  const replies = continuation.replies.map(({ wireKey, replyJson }): [string, InputReply] => [
+    wireKey,
+    JSON.parse(replyJson) as InputReply,
+  ]);
+  const { requestState } = continuation;
+  return { continuation: { requestState, replies: Object.fromEntries(replies) } };
 }
 
 /** The first look follows the server's hint, not the reply at once. */

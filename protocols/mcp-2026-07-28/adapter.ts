@@ -9,7 +9,6 @@ import {
   WireFault,
   type AnswerHooks,
   type CancelAnswer,
-  type Continuation,
   type FetchedResult,
   type InputReply,
   type LookUp,
@@ -24,29 +23,15 @@ import { answerFaultOf, readFaultOf, submitFaultOf, violation } from '../mcp/fau
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
 import { inputBeforeTaskOf, resultTypeOf, taskOf } from './decode.js';
-import { callParams, continuationParams, taskParams, updateParams } from './encode.js';
+import { callParams, taskParams, updateParams } from './encode.js';
 import { ModernChannel } from './modern-channel.js';
 
 export class Mcp20260728Adapter implements ToolAdapter {
   readonly name = 'mcp/2026-07-28';
 
-  submit(call: ToolCall, _session: JsonObject, hooks: SubmitHooks): Promise<Submission> {
+  async submit(call: ToolCall, _session: JsonObject, hooks: SubmitHooks): Promise<Submission> {
     const progressToken = randomUUID();
-    return this.send(call, callParams(call, progressToken), progressToken, hooks);
-  }
-
-  continueSubmission(call: ToolCall, from: Continuation, hooks: SubmitHooks): Promise<Submission> {
-    const progressToken = randomUUID();
-    const params = continuationParams(call, progressToken, from.requestState, from.replies);
-    return this.send(call, params, progressToken, hooks);
-  }
-
-  private async send(
-    call: ToolCall,
-    params: JsonObject,
-    progressToken: string,
-    hooks: SubmitHooks,
-  ): Promise<Submission> {
+    const params = callParams(call, progressToken);
     const channel = new ModernChannel(call.server);
     const outcome = await channel.request('tools/call', params, {
       // The server alone decides whether this becomes a task, so the bound of a plain call holds for all.

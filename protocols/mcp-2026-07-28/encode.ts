@@ -43,20 +43,14 @@ function headerText(text: string): string {
   return isPlain ? text : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
 }
 
+/** Also once more with what was asked for before a task existed (SEP-2322); `requestState` goes back untouched. */
 export function callParams(call: ToolCall, progressToken: string): JsonObject {
-  return toolCallParams(call, { progressToken });
-}
-
-/** The call once more with what was asked for before a task existed (SEP-2322); `requestState` goes back untouched. */
-export function continuationParams(
-  call: ToolCall,
-  progressToken: string,
-  requestState: string | null,
-  replies: Readonly<Record<string, InputReply>>,
-): JsonObject {
+  const params = toolCallParams(call, { progressToken });
+  if (!call.continuation) return params;
+  const { requestState, replies } = call.continuation;
   const inputResponses = inputResponsesOf(replies);
   return {
-    ...callParams(call, progressToken),
+    ...params,
     ...(Object.keys(inputResponses).length === 0 ? {} : { inputResponses }),
     ...(requestState === null ? {} : { requestState }),
   };

@@ -146,9 +146,9 @@ function nothingRuns(legs: readonly SubmissionLeg[], row: RowBeforeReceipt): boo
   return legs.every((leg) => !isUnsettled(leg) || isNothing(leg, row));
 }
 
-/** This submission started nothing: it was not sent, or refused, or a later look proved that nothing is there. */
+/** This submission started nothing: it was not sent, was refused or asked, or a later look proved that nothing is there. */
 function isNothing(leg: SubmissionLeg, { provedAbsentAtLeg }: RowBeforeReceipt): boolean {
-  if (leg.outcome === 'notSent' || leg.outcome === 'refused') return true;
+  if (['notSent', 'refused', 'asked'].includes(leg.outcome)) return true;
   return isUnsettled(leg) && provedAbsentAtLeg !== null && leg.leg <= provedAbsentAtLeg;
 }
 

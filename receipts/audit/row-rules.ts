@@ -17,6 +17,10 @@ export function faultsOfRow(operation: AuditedOperation): readonly Fault[] {
     ...identity(operation, row),
     ...faults('legs', legs(operation, row)),
     ...faults('rounds', operation.rounds.flatMap(roundWrongs)),
+    ...faults(
+      'rounds',
+      operation.rounds.map((round) => strayRound(round, row)),
+    ),
     ...faults('cancel', [cancel(row)]),
     ...faults('result', [result(operation, row)]),
   ];
@@ -85,6 +89,12 @@ function roundWrongs(round: InputRoundTable, index: number): readonly (string | 
       `the reply to ${which} was delivered without being sent`,
     has === reply.length && replyWrong(round, which),
   ];
+}
+
+/** Asked before there was any work: then that submission was, and nothing else has come of it. */
+function strayRound({ leg, position }: InputRoundTable, { legs: known }: RowBeforeReceipt): string | false {
+  if (leg === null || known.some((one) => one.leg === leg && one.outcome === 'asked')) return false;
+  return `question ${position} was brought by submission ${leg}, which was not asked`;
 }
 
 function replyWrong(round: InputRoundTable, which: string): string | false {

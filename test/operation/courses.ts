@@ -31,6 +31,8 @@ export const EVERYTHING: readonly string[] = [
   'lookUp',
   'observe',
   'askHuman',
+  'awaitReply',
+  'answered before there is work',
   'answer',
   'cancel',
   'fetchResult',

@@ -85,6 +85,7 @@ export class Course {
     if (before.hold && record.state === 'NOT_FOUND_SAFE') met.add('freed by proof');
     if (record.rejection?.code === 'submit-deadline') met.add('rejected for time or number');
     if (record.receipt && before.hold?.reason === 'ledger-behind') met.add('an end on a lost row');
+    if (step.kind === 'answer' && !record.remoteReference) met.add('answered before there is work');
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
     if (record.ledgerBehind) met.add('ledger behind');
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
@@ -122,7 +123,7 @@ export class Course {
       (outcome === 'completed' || outcome === 'failed') && !record.receipt?.result,
     );
     const cancelled = record.cancelAsked !== null || record.cancelGeneration > 0;
-    never('asking after a cancel', cancelled && (step.kind === 'askHuman' || step.kind === 'answer'));
+    never('asking after a cancel', cancelled && ['askHuman', 'awaitReply', 'answer'].includes(step.kind));
     const resends = ['key-argument', 'key-meta', 'repeatable'].includes(record.submissionPolicy ?? '');
     const doubt = record.submissionLegs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous');
     const absent = record.submissionLegs.every(

@@ -215,6 +215,7 @@ describe('limits', () => {
       takeovers: 3,
       violationReads: 3,
       silentAsks: 4,
+      continuations: 16,
     });
   });
 });

@@ -60,6 +60,7 @@ export type OracleFact =
       readonly at: number;
       readonly row: OracleRow;
       readonly tooLarge?: string;
+      readonly violation?: string;
     }
   | {
       readonly kind: 'lookedUp';

@@ -84,17 +84,23 @@ export class Judge {
     const asked = this.#cancelAsked() || verdict.kind === 'requested';
     const free = stateOf(row, asked, this.#fetchTried() || fact.kind === 'resultFetched');
     const reason = kept ? null : (this.#stepHold(fact, row) ?? this.#timeHold(fact, row, free, asked));
-    const hold = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
-    const askedItself = hold || !row ? null : this.#ownCancel(fact, row, free);
-    const isCancelling = askedItself !== null && askedItself !== 'terminated';
-    const state = hold ? 'UNRESOLVED' : isCancelling ? 'CANCEL_REQUESTED' : free;
+    const first = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
+    const askedItself = first || !row ? null : this.#ownCancel(fact, row, free);
+    const then = askedItself !== null ? stateOf(row, true, false) : free;
+    // Nobody answered, and an earlier submission is still in doubt: nothing can look it up any more.
+    const isStuck = askedItself !== null && then === 'SUBMISSION_UNKNOWN';
+    const late = isStuck ? this.#timeHold(fact, row, then, true) : null;
+    const hold = first ?? (late ? { reason: late, sinceAt: fact.at } : null);
+    const state = hold ? 'UNRESOLVED' : then;
     return { ...same, row, state, hold, behind, askedItself };
   }
 
   #releases(fact: OracleFact, verdict: OracleVerdict, row: OracleRow | null, hold: OracleHold): boolean {
     if (!row) return false;
     if (fact.kind === 'cancelRequested') {
-      const mayLeave = row.remoteReference !== null && hold.reason !== 'ledger-behind';
+      // DESIGN section 4: what surely never became work ends at once; what we can name is cancelled where it is.
+      const isWorkless = !row.hasForgotten && !isUnsure(row);
+      const mayLeave = (row.remoteReference !== null || isWorkless) && hold.reason !== 'ledger-behind';
       return verdict.kind === 'requested' && mayLeave;
     }
     if (fact.kind === 'endRecorded' && row.terminalObservation && row.result) return true;
@@ -105,10 +111,10 @@ export class Judge {
     if (row.terminalObservation && !held?.terminalObservation) return true;
     if (row.remoteReference && !held?.remoteReference) return true;
     // So does a late word that nothing was started, where that was all that was in doubt.
-    const isInDoubt = (of: OracleRow | null): boolean =>
-      Boolean(of?.legs.some(({ outcome }) => outcome === 'open' || outcome === 'ambiguous'));
     const isDoubt = hold.reason === 'ambiguous-submission' || hold.reason === 'look-up-deadline';
-    if (isDoubt && isInDoubt(held) && !isInDoubt(row)) return true;
+    if (isDoubt && isUnsure(held) && !isUnsure(row)) return true;
+    // Or that a submission came back with a question.
+    if (isDoubt && stateOf(row, this.#cancelAsked(), false) === 'INPUT_REQUIRED') return true;
     // DESIGN section 4: UNRESOLVED -> NOT_FOUND_SAFE (proof by key), unless somebody has decided the end already.
     if (fact.kind === 'lookedUp' && fact.finding === 'provedAbsent' && !row.remoteReference) {
       return isAbsent(row) && !this.operatorWord() && !this.#standingWord();
@@ -120,6 +126,8 @@ export class Judge {
   /** Holds that the outcome of a step brings at once. */
   #stepHold(fact: OracleFact, row: OracleRow | null): string | null {
     if (this.#acceptRefusals(fact) >= 3) return 'acceptance-refused';
+    const isNoWork = !row?.remoteReference && !row?.terminalObservation;
+    if (fact.kind === 'submitted' && fact.violation !== undefined && isNoWork) return 'protocol-violation';
     if (this.#isRefusedForSize(fact, row)) return 'result-too-large';
     if (fact.kind === 'resultFetched') return fact.finding === 'lost' && !row?.result ? 'result-lost' : null;
     if (fact.kind !== 'observed' || row?.terminalObservation) return null;
@@ -152,12 +160,17 @@ export class Judge {
       if (row.hasForgotten) return 'ambiguous-submission';
       if (row.submissionPolicy === null || row.submissionPolicy === 'at-most-once')
         return 'ambiguous-submission';
-      // A raised generation bars every further claim, so sending again can look nothing up any more.
-      if (!READS.includes(row.submissionPolicy) && row.cancelGeneration > 0) return 'ambiguous-submission';
-      const spent = row.submissionPolicy === 'repeatable' && (row.legs.length >= 3 || asked);
+      // A raised generation, or a question that waits, bars every further claim: sending again can look nothing up any more.
+      const isBarred = row.cancelGeneration > 0 || row.rounds.some(isOpen);
+      if (!READS.includes(row.submissionPolicy) && isBarred) return 'ambiguous-submission';
+      const lastAsked = row.legs.findLastIndex(({ outcome }) => outcome === 'asked');
+      const tries = row.legs.length - 1 - lastAsked;
+      const spent = row.submissionPolicy === 'repeatable' && (tries >= 3 || asked);
       if (spent) return 'ambiguous-submission';
       // Proof of absence ends the doubt: a further leg brings its own.
-      const settled = this.moments.findLastIndex((m) => m.state === 'NOT_FOUND_SAFE');
+      const settled = this.moments.findLastIndex((m) => {
+        return m.state === 'NOT_FOUND_SAFE' || (m.state === 'INPUT_REQUIRED' && !m.row?.remoteReference);
+      });
       const since = this.moments.slice(settled + 1).find(isInDoubt)?.fact.at ?? fact.at;
       return fact.at >= since + row.policy.lookUpBudgetMs ? 'look-up-deadline' : null;
     }
@@ -300,6 +313,7 @@ export class Judge {
       if (moment?.state === 'WORKING') return 'observe';
       return this.waitingReplies().length > 0 ? 'answer' : 'askHuman';
     }
+    if (moment?.state === 'INPUT_REQUIRED') return this.waitingReplies().length > 0 ? 'answer' : 'awaitReply';
     if (moment?.state === 'SUBMISSION_UNKNOWN')
       return READS.includes(row.submissionPolicy) ? 'lookUp' : 'submit';
     if (row.cancelGeneration > 0) return 'accept';
@@ -393,6 +407,7 @@ export class Judge {
       // In a row that is behind nothing was recorded for good.
       if (fact.kind === 'endRecorded') return !foundBehind;
       const held = this.moments[index - 1]?.hold;
+      if (fact.kind === 'accepted' && hold && hold !== held) return true;
       return held && hold !== held && fact.kind !== 'cancelRequested' && !endsBehind;
     });
   }
@@ -478,8 +493,14 @@ function stateOf(row: OracleRow | null, asked: boolean, fetchTried: boolean): st
     return row.rounds.some(isOpen) ? 'INPUT_REQUIRED' : 'WORKING';
   }
   if (row.hasForgotten) return 'SUBMISSION_UNKNOWN';
+  // Asked before there is any work (MCP 2026-07-28): it goes on with the replies.
+  if (row.rounds.some(isOpen) && !asked && row.cancelGeneration === 0) return 'INPUT_REQUIRED';
   if (!row.legs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')) return 'SUBMITTING';
   return isAbsent(row) ? 'NOT_FOUND_SAFE' : 'SUBMISSION_UNKNOWN';
+}
+
+function isUnsure(row: OracleRow | null): boolean {
+  return Boolean(row?.legs.some(({ outcome }) => outcome === 'open' || outcome === 'ambiguous'));
 }
 
 /** No leg in doubt is younger than the proof. */

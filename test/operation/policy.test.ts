@@ -8,7 +8,15 @@ import type { InputRound, LegOutcome, RowSnapshot } from '../../operation/row.js
 import { REFERENCE, sampleLeg, sampleLookUp, sampleRound, sampleRow, T0 } from './sample-row.js';
 import { sampleReceipt, terminal } from './sample-facts.js';
 
-const ALL_LEGS: readonly LegOutcome[] = ['open', 'referenced', 'answered', 'notSent', 'refused', 'ambiguous'];
+const ALL_LEGS: readonly LegOutcome[] = [
+  'open',
+  'referenced',
+  'answered',
+  'asked',
+  'notSent',
+  'refused',
+  'ambiguous',
+];
 
 function rowWith(legs: readonly LegOutcome[], changes: Partial<RowSnapshot> = {}): RowSnapshot {
   return sampleRow({ legs: legs.map((outcome, at) => sampleLeg(outcome, at + 1)), ...changes });
@@ -23,16 +31,23 @@ describe('legs', () => {
 
   it('may have been sent unless proved not sent', () => {
     const sent = ALL_LEGS.filter((outcome) => policy.mayHaveBeenSent(sampleLeg(outcome)));
-    expect(sent).toEqual(['open', 'referenced', 'answered', 'refused', 'ambiguous']);
+    expect(sent).toEqual(['open', 'referenced', 'answered', 'asked', 'refused', 'ambiguous']);
   });
 
   it('allow a rejection only where each is proved not started', () => {
     const may = (...legs: LegOutcome[]): boolean => policy.mayReject(rowWith(legs));
     expect(may()).toBe(true);
-    expect(may('notSent', 'refused')).toBe(true);
+    expect(may('notSent', 'refused', 'asked')).toBe(true);
     for (const outcome of ['open', 'referenced', 'answered', 'ambiguous'] as const) {
       expect(may('refused', outcome)).toBe(false);
     }
+  });
+
+  it('but not while a question waits that a leg has brought: a late refusal was of another one', () => {
+    const rounds = [sampleRound('round-1', { leg: 2 })];
+    expect(policy.mayReject(rowWith(['refused', 'asked'], { rounds }))).toBe(false);
+    const over = [sampleRound('round-1', { leg: 2, closedAt: T0 })];
+    expect(policy.mayReject(rowWith(['refused', 'asked'], { rounds: over }))).toBe(true);
   });
 
   it('or proved absent, also where a later one was refused', () => {
@@ -83,6 +98,34 @@ describe('the ruling on a claim', () => {
     expect(rulings(['ambiguous', 'ambiguous', 'ambiguous'])).toBe(
       'granted granted ambiguous ambiguous ambiguous ambiguous ambiguous',
     );
+  });
+
+  it('counts tries from the last leg that was asked on', () => {
+    const some = 'granted granted granted ambiguous ambiguous ambiguous ambiguous';
+    expect(rulings(['asked', 'asked', 'asked', 'asked'])).toBe(all('granted'));
+    expect(rulings(['ambiguous', 'ambiguous', 'asked', 'ambiguous', 'ambiguous'])).toBe(some);
+    expect(rulings(['asked', 'ambiguous', 'ambiguous', 'ambiguous'])).toBe(
+      'granted granted ambiguous ambiguous ambiguous ambiguous ambiguous',
+    );
+    const absent = (...legs: LegOutcome[]): string => rulings(legs, { provedAbsentAtLeg: legs.length });
+    expect(absent('ambiguous', 'ambiguous', 'asked', 'ambiguous', 'ambiguous')).toBe(all('granted'));
+    expect(absent('asked', 'ambiguous', 'ambiguous', 'ambiguous')).toBe(all('spent'));
+  });
+
+  it('grants none while a question waits that the last leg has brought', () => {
+    const asking = { rounds: [sampleRound('round-1', { leg: 1 })] };
+    expect(rulings(['asked'], asking)).toBe(all('asked'));
+    expect(rulings(['asked'], { ...asking, cancelGeneration: 1 })).toBe(all('cancelled'));
+    expect(rulings(['asked'], { ...asking, remoteReference: REFERENCE })).toBe(all('settled'));
+    const reply = {
+      replyDigest: 'd',
+      replyToken: 't',
+      action: 'decline',
+      recordedAt: T0,
+      sendingAt: T0,
+      deliveredAt: T0,
+    } as const;
+    expect(rulings(['asked'], { rounds: [sampleRound('round-1', { leg: 1, reply })] })).toBe(all('granted'));
   });
 
   it('never grants a leg over an open one', () => {

@@ -10,6 +10,7 @@ import { HOUR_MS, MINUTE_MS, sampleRound } from './sample-row.js';
 export type SubmitReply =
   | 'created'
   | 'answered'
+  | 'asked'
   | 'refused'
   | 'notSent'
   | 'open'
@@ -54,7 +55,7 @@ export class Remote {
   submitReply(): SubmitReply {
     return this.#random.pick<SubmitReply>([
       ...(['created', 'created', 'created', 'created', 'lost', 'lost'] as const),
-      ...(['answered', 'refused', 'notSent', 'open', 'openButCreated', 'vanished'] as const),
+      ...(['answered', 'asked', 'refused', 'notSent', 'open', 'openButCreated', 'vanished'] as const),
     ]);
   }
 
@@ -96,6 +97,12 @@ export class Remote {
       this.#asked += 1;
       return sampleRound(`round-${this.#asked}`, { openedAt: nowMs, deadlineAt: nowMs + HOUR_MS });
     });
+  }
+
+  /** Before there is any work; none of it knows that it was asked. */
+  askBeforeWork(nowMs: number): InputRound {
+    this.#asked += 1;
+    return sampleRound(`round-${this.#asked}`, { openedAt: nowMs, deadlineAt: nowMs + HOUR_MS });
   }
 
   movedOn(): void {

@@ -71,7 +71,7 @@ const LEGAL = [
   'x U x x x x x x x . x x',
   'x x N x x x x x x . x x',
   '. x . W x x x x x . x .',
-  '. x . x I x x x x . x .',
+  'x x x x I x x x x . x x',
   '. x . . . C x x x . x .',
   '. x . . . . T x x . x .',
   '. x . . . . . F x x . .',
@@ -164,7 +164,14 @@ describe('the table of moves', () => {
         'UNRESOLVED',
       ],
       SUBMISSION_UNKNOWN: ['WORKING', 'INPUT_REQUIRED', 'TERMINAL_OBSERVED', 'NOT_FOUND_SAFE', 'UNRESOLVED'],
-      NOT_FOUND_SAFE: ['SUBMITTING', 'CANCELLED_ACCEPTED', 'REJECTED', 'SUBMISSION_UNKNOWN', 'UNRESOLVED'],
+      NOT_FOUND_SAFE: [
+        'SUBMITTING',
+        'INPUT_REQUIRED',
+        'CANCELLED_ACCEPTED',
+        'REJECTED',
+        'SUBMISSION_UNKNOWN',
+        'UNRESOLVED',
+      ],
       WORKING: [
         'INPUT_REQUIRED',
         'CANCEL_REQUESTED',
@@ -173,6 +180,8 @@ describe('the table of moves', () => {
         'UNRESOLVED',
       ],
       INPUT_REQUIRED: [
+        'SUBMITTING',
+        'NOT_FOUND_SAFE',
         'WORKING',
         'CANCEL_REQUESTED',
         'TERMINAL_OBSERVED',

@@ -85,6 +85,9 @@ export class World {
         return this.#fetch(step);
       case 'accept':
         return this.#accept(record);
+      case 'awaitReply':
+        this.nowMs = this.fault(0.8) ? this.nowMs + this.random.below(20 * MINUTE_MS) : step.untilAt;
+        return null;
       case 'awaitOperator':
         if (step.untilAt !== null) this.nowMs = Math.max(this.nowMs, step.untilAt);
         return null;
@@ -227,6 +230,10 @@ export class World {
       return submitted();
     }
     if (reply === 'open') return submitted();
+    if (reply === 'asked') {
+      const said = this.#takeQuestion(leg);
+      return { kind: 'submitted', at: this.nowMs, row: this.row, ...said };
+    }
     if (reply === 'vanished') this.#closeLeg('ambiguous', isThis);
     else this.remote.create(this.nowMs);
     if (reply === 'lost') this.#closeLeg('ambiguous', isThis);
@@ -238,6 +245,15 @@ export class World {
       this.#recordEnd('submit-reply');
     } else this.#recordReference();
     return submitted();
+  }
+
+  #takeQuestion(leg: number): { readonly violation?: string } {
+    this.#closeLeg('asked', (other) => other.leg === leg);
+    if (this.fault(0.2)) return { violation: 'asked too often' };
+    // Some are asked nothing but to call again.
+    if (this.fault(0.2)) return {};
+    this.#put({ rounds: [...this.row.rounds, { ...this.remote.askBeforeWork(this.nowMs), leg }] });
+    return {};
   }
 
   #lookUp(step: Opened<'lookUp'>): StepFact {
@@ -321,7 +337,8 @@ export class World {
       return { kind: 'answered', at: this.nowMs, row: this.row, replyToken, verdict };
     };
     if (this.fault(0.2)) return answered({ kind: 'refused', reason: 'does not fit the schema' });
-    if (this.remote.gaveUpAt <= this.nowMs || this.remote.endedAt <= this.nowMs) {
+    const isBeforeWork = !this.row.remoteReference;
+    if (!isBeforeWork && (this.remote.gaveUpAt <= this.nowMs || this.remote.endedAt <= this.nowMs)) {
       this.closeRounds();
       return answered({ kind: 'roundClosed' });
     }
@@ -338,7 +355,7 @@ export class World {
     );
     this.#put({ rounds });
     this.nowMs += 5;
-    this.remote.movedOn();
+    if (!isBeforeWork) this.remote.movedOn();
     return answered({ kind: 'applied' });
   }
 

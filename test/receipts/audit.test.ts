@@ -64,8 +64,8 @@ describe('audit', () => {
     expect(audit.findings).toEqual([]);
     expect(audit).toMatchObject({
       isClean: true,
-      operations: 22,
-      open: 5,
+      operations: 23,
+      open: 6,
       ended: { completed: 6, failed: 1, cancelled: 5, rejected: 2, unresolved: 3 },
       owedReconciliations: 6,
       notes: [],

@@ -83,7 +83,16 @@ class Writer {
     const { store, callNodeId } = this;
     const round = asked(callNodeId);
     await store.recordRound(callNodeId, round);
-    if (!content) return this;
+    return content ? this.answer(round, content) : this;
+  }
+
+  async askedFirst(claimToken: string): Promise<void> {
+    const rounds = [asked(this.callNodeId)];
+    await this.store.recordAsked(this.callNodeId, claimToken, { requestState: 'state', rounds, at: AT + 2 });
+  }
+
+  async answer(round: NewRound, content: JsonObject): Promise<this> {
+    const { store, callNodeId } = this;
     const reply = { action: 'accept' as const, content };
     const digest = replyDigest(reply, digests);
     const times = { recordedAt: AT + 20, sendingAt: null, deliveredAt: null };
@@ -203,6 +212,10 @@ async function fillOpen(store: ReceiptStore): Promise<void> {
   await store.open(call('opened'));
   await (await call_('claimed').open()).leg('a', 'open');
   await (await (await call_('asking').open()).leg('a', 'referenced')).ask(null);
+  // Asked before there is any work, and gone on from.
+  const first = await (await call_('asked-first').open()).leg('a', 'open');
+  await first.askedFirst('a');
+  await (await first.answer(asked('asked-first'), { year: 2024 })).leg('b', 'open');
   const closing = await (await (await call_('fetching').open()).leg('a', 'referenced')).cancel();
   await closing.saw('completed', resultOf('{"total":8}'));
 }

@@ -179,7 +179,7 @@ export const END_CORRUPTIONS: readonly Corruption[] = [
           { leg: 1, claimToken: 'a', claimedAt: 1, closedAt: 2, outcome: 'ambiguous', detail: null },
         ],
       }))(db);
-      sql(`insert into submission_leg values ('rejected', 1, 'a', 1, 2, 'ambiguous', null)`)(db);
+      sql(`insert into submission_leg values ('rejected', 1, 'a', 1, 2, 'ambiguous', null, null)`)(db);
     },
     'end',
     'rejected',

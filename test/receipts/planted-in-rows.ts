@@ -15,7 +15,7 @@ export const ROW_CORRUPTIONS: readonly Corruption[] = [
   ],
   [
     'a submission of an operation that is not there',
-    sql(`insert into submission_leg values ('gone', 1, 't', 1, null, 'open', null)`),
+    sql(`insert into submission_leg values ('gone', 1, 't', 1, null, 'open', null, null)`),
     'orphans',
     'gone',
     'submission_leg',
@@ -125,6 +125,13 @@ export const ROW_CORRUPTIONS: readonly Corruption[] = [
     'open and closed at once',
   ],
   // rounds
+  [
+    'a question of a submission that was not asked',
+    sql(`update submission_leg set outcome = 'ambiguous' ${of('asked-first')} and leg = 1`),
+    'rounds',
+    'asked-first',
+    'question 1 was brought by submission 1, which was not asked',
+  ],
   [
     'a delivery that was never recorded',
     sql(`update input_round set reply_delivered_at = 5, reply_sending_at = 5 ${of('asking')}`),

@@ -88,7 +88,7 @@ describe('SQLite file', () => {
       input_round:
         'call_node_id round_id position schema_digest opened_at deadline_at closed_at question_json wire_key ' +
         'wire_json reply_digest reply_token reply_action reply_json reply_recorded_at reply_sending_at ' +
-        'reply_delivered_at',
+        'reply_delivered_at leg',
       operation:
         'call_node_id request_digest server tool arguments_json arguments_digest submission_key policy_json ' +
         'execution_epoch owner_run_id adapter submission_policy tool_version descriptor_digest session_json ' +
@@ -100,7 +100,7 @@ describe('SQLite file', () => {
       receipt: 'call_node_id receipt_json receipt_digest',
       result_blob: 'digest media_type size_bytes bytes',
       store_version: 'version applied_at',
-      submission_leg: 'call_node_id leg claim_token claimed_at closed_at outcome detail',
+      submission_leg: 'call_node_id leg claim_token claimed_at closed_at outcome detail continuation_json',
     });
     expect(indexes).toEqual([
       'evidence_call_node_id',

@@ -49,6 +49,7 @@ export function roundsSuite(harness: () => StoreHarness): void {
           wire: { id: 0 },
           question: newRound('round-1').question,
           replyJson: '{"content":{"year":2024}}',
+          leg: null,
         },
       });
     });

@@ -14,7 +14,9 @@ import {
   finished,
   LOST,
   NEGOTIATION,
+  newRound,
   POLICY,
+  reply,
   request,
   working,
   type StoreHarness,
@@ -45,6 +47,104 @@ export function submissionSuite(harness: () => StoreHarness): void {
       await store.claimLeg(fence(), 'claim-2', AT);
       expect(await store.recordNegotiation(fence(), NEGOTIATION)).toMatchObject({ toolVersion: '1.3.0' });
       expect((await store.wireState(CALL)).session).toEqual({ sessionId: 'session-2' });
+    });
+  });
+
+  describe('a leg that was asked before there was any work', () => {
+    const ask = { requestState: 's-1', rounds: [newRound('round-1'), newRound('round-2')], at: AT + 5 };
+
+    async function asked(): Promise<StoreHarness['store']> {
+      const { store } = harness();
+      await store.open(request());
+      await store.claimLeg(fence(), 'claim-1', AT);
+      await store.recordAsked(CALL, 'claim-1', ask);
+      return store;
+    }
+    const answer = async (store: StoreHarness['store'], roundId: string): Promise<void> => {
+      await store.recordReply(fence(), roundId, reply(`to ${roundId}`), `{"action":"${roundId}"}`);
+      await store.recordSending(CALL, roundId, `to ${roundId}`, AT + 21);
+      await store.recordDelivery(CALL, roundId, `to ${roundId}`, AT + 22);
+    };
+
+    it('is over with its questions, and no further leg is claimed before each has its reply', async () => {
+      const store = await asked();
+      const row = await store.read(CALL);
+      expect(row?.legs).toMatchObject([{ outcome: 'asked', closedAt: AT + 5 }]);
+      expect(row?.rounds).toMatchObject([
+        { roundId: 'round-1', leg: 1 },
+        { roundId: 'round-2', leg: 1 },
+      ]);
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('asked');
+      await answer(store, 'round-1');
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('asked');
+      await answer(store, 'round-2');
+      expect((await store.claimLeg(fence(), 'claim-2', AT)).ruling).toBe('granted');
+    });
+
+    it('is gone on from with the state of the server and the replies, by key, until a later one was asked', async () => {
+      const store = await asked();
+      expect((await store.wireState(CALL)).continuation).toEqual({ requestState: 's-1', replies: [] });
+      await answer(store, 'round-1');
+      await answer(store, 'round-2');
+      await store.claimLeg(fence(), 'claim-2', AT + 30);
+      await store.closeLeg(CALL, 'claim-2', LOST);
+      expect((await store.wireState(CALL)).continuation).toEqual({
+        requestState: 's-1',
+        replies: [
+          { wireKey: 'session-1/0/round-1', replyJson: '{"action":"round-1"}' },
+          { wireKey: 'session-1/0/round-2', replyJson: '{"action":"round-2"}' },
+        ],
+      });
+      await store.recordAsked(CALL, 'claim-2', { requestState: null, rounds: [], at: AT + 40 });
+      expect((await store.wireState(CALL)).continuation).toEqual({ requestState: null, replies: [] });
+      expect((await store.wireState(CALL)).rounds['round-1']).toMatchObject({ leg: 1 });
+    });
+
+    it('says so once: a second word about it changes nothing', async () => {
+      const store = await asked();
+      const other = { requestState: 's-9', rounds: [newRound('round-9')], at: AT + 9 };
+      const row = await store.recordAsked(CALL, 'claim-1', other);
+      expect(row.rounds.map(({ roundId }) => roundId)).toEqual(['round-1', 'round-2']);
+      expect((await store.wireState(CALL)).continuation?.requestState).toBe('s-1');
+      await store.closeLeg(CALL, 'claim-1', LOST);
+      expect((await store.read(CALL))?.legs).toMatchObject([{ outcome: 'asked' }]);
+    });
+
+    it('asks nobody where the row has moved past it: another leg, the work, its end, or a cancel', async () => {
+      const { store } = harness();
+      const beginning = async (callNodeId: string): Promise<void> => {
+        await store.open(request({ callNodeId }));
+        await store.recordNegotiation(fence('run-1', 1, callNodeId), {
+          ...NEGOTIATION,
+          submissionPolicy: 'key-argument',
+        });
+        await store.claimLeg(fence('run-1', 1, callNodeId), 'claim-1', AT);
+        await store.closeLeg(callNodeId, 'claim-1', LOST);
+      };
+      const late = async (callNodeId: string): Promise<void> => {
+        const row = await store.recordAsked(callNodeId, 'claim-1', ask);
+        expect([row.legs[0]?.outcome, row.rounds], callNodeId).toEqual(['asked', []]);
+      };
+      await beginning('later-leg');
+      await store.claimLeg(fence('run-1', 1, 'later-leg'), 'claim-2', AT + 6);
+      await late('later-leg');
+      await beginning('cancelled');
+      await store.raiseCancel(fence('run-1', 1, 'cancelled'), 0, 'changed my mind');
+      await late('cancelled');
+      await beginning('ended');
+      await store.recordTerminal('ended', ended('failed'), null);
+      await late('ended');
+    });
+
+    it('is refused as little as it is started: a refusal of the next one is a rejection', async () => {
+      const store = await asked();
+      const rejection = { code: 'refused-by-server', message: 'no' } as const;
+      expect((await store.recordRejection(fence(), rejection)).rejection).toBeNull();
+      await answer(store, 'round-1');
+      await answer(store, 'round-2');
+      await store.claimLeg(fence(), 'claim-2', AT + 30);
+      await store.closeLeg(CALL, 'claim-2', { outcome: 'refused', detail: 'no', at: AT + 31 });
+      expect((await store.recordRejection(fence(), rejection)).rejection).toEqual(rejection);
     });
   });
 
