@@ -5,16 +5,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
+import { isPresent } from '../servers/present.js';
 import { type FastMcp, startFastMcp } from '../servers/start-fastmcp.js';
 import { until } from './lab.js';
 import { openServerLab, type ServerLab } from './server-lab.js';
 
 const ANN = { content: { name: 'Ann' } };
 
+const HAS_PYTHON = isPresent('python3', 'python3-venv');
+
 let fastMcp: FastMcp;
 let config: JsonObject;
 let lab: ServerLab;
 beforeAll(async () => {
+  if (!HAS_PYTHON) return;
   fastMcp = await startFastMcp();
   const entry = (durable: JsonObject): JsonObject => ({
     url: fastMcp.url,
@@ -64,7 +68,7 @@ async function killedAt(
   return { handle, own };
 }
 
-describe('a task', () => {
+describe.skipIf(!HAS_PYTHON)('a task', () => {
   test.concurrent('is worked off once, with one receipt that names its contract', async () => {
     const handle = await start(lab, {
       label: 'whole',
@@ -154,7 +158,7 @@ describe('a task', () => {
   );
 });
 
-describe('a call that is asked before there is any work', () => {
+describe.skipIf(!HAS_PYTHON)('a call that is asked before there is any work', () => {
   const first = (subject: string, more: Partial<Call> = {}): Call => ({
     label: `first ${subject}`,
     tool: 'approve_first',

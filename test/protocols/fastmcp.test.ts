@@ -7,12 +7,16 @@ import type { JsonObject } from '../../operation/json.js';
 import type { RemoteReference } from '../../operation/row.js';
 import type { Observation, Submission, ToolServer } from '../../protocols/adapter.js';
 import { createProtocolRegistry } from '../../protocols/registry.js';
+import { isPresent } from '../servers/present.js';
 import { type FastMcp, startFastMcp } from '../servers/start-fastmcp.js';
 import { NO_HOOKS, toolCall, toolServer } from './scripted-server.js';
+
+const HAS_PYTHON = isPresent('python3', 'python3-venv');
 
 let fastMcp: FastMcp;
 let server: ToolServer;
 beforeAll(async () => {
+  if (!HAS_PYTHON) return;
   fastMcp = await startFastMcp();
   server = toolServer(fastMcp.url);
 }, 240_000);
@@ -47,7 +51,7 @@ function textOf(seen: Observation): string {
   return Buffer.from(seen.inline.result.bytes).toString('utf8');
 }
 
-describe('negotiation', () => {
+describe.skipIf(!HAS_PYTHON)('negotiation', () => {
   it.each(['auto', 'mcp/2026-07-28'] as const)('%s finds the extension', async (protocol) => {
     const found = await createProtocolRegistry().negotiate({ ...server, protocol }, 'report');
     expect(found).toMatchObject({
@@ -77,7 +81,7 @@ describe('negotiation', () => {
   });
 });
 
-describe('a call', () => {
+describe.skipIf(!HAS_PYTHON)('a call', () => {
   it('may be answered at once, with the bytes as received', async () => {
     const submission = await submit('quick', { text: 'hi' });
     if (submission.kind !== 'answered') throw new Error(submission.kind);
@@ -118,7 +122,7 @@ describe('a call', () => {
   });
 });
 
-describe('questions', () => {
+describe.skipIf(!HAS_PYTHON)('questions', () => {
   it('ride in the status, are answered by key, and an answer to a key that is over goes nowhere', async () => {
     const reference = await startTask('needs_input', { subject: 'S1' });
     const asking = await observeUntil(reference, ({ meaning }) => meaning === 'inputRequired');
@@ -149,7 +153,7 @@ describe('questions', () => {
   });
 });
 
-describe('a cancel', () => {
+describe.skipIf(!HAS_PYTHON)('a cancel', () => {
   it('is only acknowledged; the state decides', async () => {
     const reference = await startTask('side_effect', { key: 'c1', seconds: 20 });
     expect(await adapterOf().cancel(server, reference, async () => {})).toBe('acknowledged');
