@@ -108,6 +108,8 @@ export interface Rejection {
 }
 export type RejectionCode =
   | 'refused-by-server'
+  /** A person did not consent to what the server demands before it begins. */
+  | 'declined'
   | 'submit-deadline'
   | 'bad-arguments'
   | 'unknown-server'

@@ -91,11 +91,16 @@ export interface Observation {
 export type Submission =
   | { readonly kind: 'referenced'; readonly reference: RemoteReference; readonly observation: Observation }
   | { readonly kind: 'answered'; readonly result: ReceivedResult }
-  /** Asked before there is a task: the call goes on with the replies, as another leg (MCP 2026-07-28, SEP-2322). */
+  /**
+   * Asked before there is a task: the call goes on with the replies, as another leg (MCP 2026-07-28, SEP-2322), or comes
+   * again once a link was opened (MCP 2025-11-25, elicitation, -32042).
+   */
   | {
       readonly kind: 'inputBeforeTask';
       readonly requestState: string | null;
       readonly questions: readonly WireQuestion[];
+      /** The server is told nothing of the replies: the call just comes again, and only where all of them consent. */
+      readonly needsConsent?: true;
     };
 
 /** What a call is continued with: the server's own state, untouched, and the replies by its keys. */

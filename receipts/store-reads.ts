@@ -81,9 +81,11 @@ async function readContinuation(db: Db, callNodeId: string): Promise<StoredConti
     .where('leg', '=', asked.leg)
     .orderBy('position')
     .execute();
-  const state = fromJson<{ requestState: string | null }>(asked.continuation_json);
+  const kept = fromJson<Pick<StoredContinuation, 'requestState' | 'needsConsent'>>(asked.continuation_json);
   return {
-    requestState: state?.requestState ?? null,
+    // A leg that its run gave back has none.
+    requestState: kept?.requestState ?? null,
+    needsConsent: kept?.needsConsent ?? false,
     replies: replies.flatMap(({ wire_key: wireKey, reply_json: replyJson }) =>
       replyJson === null ? [] : [{ wireKey, replyJson }],
     ),

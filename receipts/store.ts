@@ -81,6 +81,8 @@ export interface WireState {
 export interface StoredContinuation {
   /** The server's own state, untouched; null where it gave none. */
   readonly requestState: string | null;
+  /** Goes on only where every reply accepts: nobody else is told of one that does not. */
+  readonly needsConsent: boolean;
   /** Of the same leg: by wire key, the replies' texts as recorded. */
   readonly replies: readonly { readonly wireKey: string; readonly replyJson: string }[];
 }
@@ -103,6 +105,7 @@ export interface NewRound extends Omit<StoredRound, 'replyJson' | 'leg'> {
 
 export interface AskedBeforeWork {
   readonly requestState: string | null;
+  readonly needsConsent: boolean;
   readonly rounds: readonly NewRound[];
   readonly at: number;
 }

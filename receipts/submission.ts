@@ -81,10 +81,11 @@ export async function writeAsked(work: RowWork, claimToken: string, asked: Asked
   const { row } = work;
   const leg = legOf(work, claimToken);
   if (!leg || !isUnsettled(leg)) return;
+  const { requestState, needsConsent } = asked;
   await writeLegEnd(work, leg, { outcome: 'asked', detail: null, at: asked.at });
   await work.tx
     .updateTable('submission_leg')
-    .set({ continuation_json: JSON.stringify({ requestState: asked.requestState }) })
+    .set({ continuation_json: JSON.stringify({ requestState, needsConsent }) })
     .where('call_node_id', '=', row.callNodeId)
     .where('leg', '=', leg.leg)
     .execute();

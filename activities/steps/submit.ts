@@ -43,6 +43,7 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
   try {
     const ready = await negotiateOnce(input, row, ports);
     if (isSettled(ready.row)) return ended(ready.row);
+    if (await isDeclined(ready.row, ports)) return ended(await rejectDeclined(input, ports));
     if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
     const sent = await sendOnClaim(input, ready, ports, attempt);
     return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
@@ -215,6 +216,7 @@ async function takeQuestions(
   const refusal = rounds.find((round) => typeof round === 'string');
   const row = await ports.receipts.recordAsked(fence.callNodeId, claimToken, {
     requestState: asked.requestState,
+    needsConsent: asked.needsConsent ?? false,
     rounds: refusal === undefined ? taken : [],
     at: openedAt,
   });
@@ -227,6 +229,21 @@ async function takeQuestions(
   if (isSettled(row) || row.cancelGeneration > 0) return { row };
   const gapMs = backOffMs(LIMITS.submitRetryMs, LIMITS.lookUpGapCeilingMs, times);
   throw new StepRetry('NotReady', 'the server wants to be called again', gapMs);
+}
+
+/** What the server demands before it begins, somebody has declined; the server hears of it from nobody. */
+async function isDeclined(row: RowSnapshot, ports: Ports): Promise<boolean> {
+  if (!row.legs.some(({ outcome }) => outcome === 'asked')) return false;
+  const { continuation } = await ports.receipts.wireState(row.callNodeId);
+  if (!continuation?.needsConsent) return false;
+  return continuation.replies.some(
+    ({ replyJson }) => (JSON.parse(replyJson) as InputReply).action !== 'accept',
+  );
+}
+
+function rejectDeclined(fence: Fence, ports: Ports): Promise<RowSnapshot> {
+  const message = 'the server demands that a link is opened first, and that was declined';
+  return ports.receipts.recordRejection(fence, { code: 'declined', message });
 }
 
 /** Where the last leg that was asked left off. */

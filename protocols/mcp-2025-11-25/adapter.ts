@@ -25,6 +25,7 @@ import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
 import { memberOf } from '../mcp/json-rpc.js';
+import { linksBeforeWork } from '../mcp/question.js';
 import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
 import { taskOf } from './decode.js';
 import { createTaskParams, elicitationResponse, taskParams } from './encode.js';
@@ -43,6 +44,8 @@ export class Mcp20251125Adapter implements ToolAdapter {
       onMessage: progressListener('', () => undefined, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
+    const links = linksBeforeWork(outcome, channel.redact);
+    if (links) return links;
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);
     const { bytes } = outcome;
     const task = taskOf(memberOf(bytes, 'task'), channel.redact);

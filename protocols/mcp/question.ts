@@ -5,7 +5,9 @@ import type { JsonObject } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { Question } from '../../operation/row.js';
 import { withCleanTexts, type Redact } from '../redact.js';
-import { isObject } from './json-rpc.js';
+import type { Submission } from '../adapter.js';
+import { isDigestible, isObject } from './json-rpc.js';
+import type { RpcOutcome } from './rpc-outcome.js';
 
 /** Null where nobody could be asked this. */
 export function readQuestion(params: JsonObject, redact: Redact): Question | null {
@@ -26,4 +28,20 @@ export function readQuestion(params: JsonObject, redact: Redact): Question | nul
     schema: withCleanTexts(requestedSchema, redact),
     url: null,
   };
+}
+
+/**
+ * "The request cannot be processed until" a link was opened (2025-11-25, client features, elicitation, -32042): nothing was
+ * started, and the same call is good afterwards. Null where the error is no such one, or names what nobody could open.
+ */
+export function linksBeforeWork(outcome: RpcOutcome, redact: Redact): Submission | null {
+  if (outcome.kind !== 'error' || !outcome.isOurs || outcome.status >= 500) return null;
+  const asked = outcome.elicitations.slice(0, LIMITS.openQuestions);
+  const questions = asked.flatMap((elicitation, at) => {
+    const question = readQuestion(elicitation, redact);
+    const isLink = question?.mode === 'url' && isDigestible({ ...question });
+    return isLink ? [{ wireKey: `link ${at + 1}`, wire: {}, question }] : [];
+  });
+  if (questions.length === 0 || questions.length < outcome.elicitations.length) return null;
+  return { kind: 'inputBeforeTask', requestState: null, questions, needsConsent: true };
 }

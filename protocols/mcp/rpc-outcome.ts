@@ -2,7 +2,7 @@
 // Must never say what that means for an operation: faults.ts does.
 
 import { clip } from '../../operation/policy.js';
-import type { JsonValue } from '../../operation/json.js';
+import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { HttpFault, type HttpReply } from '../http.js';
 import type { Redact } from '../redact.js';
@@ -26,6 +26,8 @@ export type RpcOutcome =
       readonly message: string;
       /** What a person has to open first (-32042, URL elicitation required). */
       readonly link: string | null;
+      /** All of that, as sent. */
+      readonly elicitations: readonly JsonObject[];
       readonly bytes: Uint8Array;
       readonly isOurs: boolean;
       readonly retryAfterMs: number | null;
@@ -89,6 +91,7 @@ export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: HttpRepl
       code,
       message: message.message,
       link: code === -32042 ? linkOf(message.data) : null,
+      elicitations: code === -32042 ? elicitationsIn(message.data) : [],
       bytes,
       isOurs: message.id !== null,
       retryAfterMs,
@@ -120,10 +123,13 @@ export function cleanOutcome(outcome: RpcOutcome, redact: Redact): RpcOutcome {
 
 /** A person has to open this link, so it belongs into the evidence. */
 function linkOf(data: JsonValue): string | null {
-  const asked = isObject(data) ? data['elicitations'] : undefined;
-  const first: JsonValue | undefined = Array.isArray(asked) ? (asked as readonly JsonValue[])[0] : undefined;
-  const url = isObject(first) ? first['url'] : undefined;
+  const url = elicitationsIn(data)[0]?.['url'];
   return typeof url === 'string' ? url : null;
+}
+
+function elicitationsIn(data: JsonValue): readonly JsonObject[] {
+  const asked = isObject(data) ? data['elicitations'] : undefined;
+  return Array.isArray(asked) ? (asked as readonly JsonValue[]).filter(isObject) : [];
 }
 
 /** A reply without end or measure breaks the contract: asking again brings the same. */

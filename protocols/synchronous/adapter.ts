@@ -20,6 +20,7 @@ import {
 } from '../adapter.js';
 import { submitFaultOf, violation } from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
+import { linksBeforeWork } from '../mcp/question.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
 import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
@@ -41,6 +42,8 @@ export class SynchronousAdapter implements ToolAdapter {
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
+    const links = linksBeforeWork(outcome, channel.redact);
+    if (links) return links;
     if (outcome.kind !== 'result') throw plainFaultOf(outcome);
     const result = toolResultOf(outcome.bytes);
     if (result) return answeredWith(result, call);

@@ -10,7 +10,7 @@ import type { AnswerInput } from '../../activities/step-inputs.js';
 import { deliverAnswer } from '../../activities/steps/answer.js';
 import { open } from '../../activities/steps/open.js';
 import { submit } from '../../activities/steps/submit.js';
-import type { StepFact } from '../../operation/facts.js';
+import type { ReplyMail, StepFact } from '../../operation/facts.js';
 import { checkSchema, digests } from '../../primitives/node-primitives.js';
 import type { Negotiated, Submission, ToolAdapter, ToolCall, WireQuestion } from '../../protocols/adapter.js';
 import { openSqliteStore } from '../../receipts/open-store.js';
@@ -96,8 +96,8 @@ async function opened(replies: (leg: number) => Submission): Promise<Ports> {
 const submitOn = (ports: Ports): Promise<StepFact> =>
   submit({ ...RUN, deadlineAt: 1_000_000, notBeforeAt: null }, ports, ATTEMPT);
 
-function answerOn(ports: Ports, roundId: string): Promise<StepFact> {
-  const reply = { roundId, action: 'accept', content: {}, replyToken: 'token' };
+function answerOn(ports: Ports, roundId: string, more: Partial<ReplyMail> = {}): Promise<StepFact> {
+  const reply = { roundId, action: 'accept', content: {}, replyToken: 'token', ...more };
   return deliverAnswer({ ...RUN, deadlineAt: 9_999, reply } as unknown as AnswerInput, ports, ATTEMPT);
 }
 
@@ -160,3 +160,35 @@ it('an attempt that finds the questions stored leaves them to people, and sends 
   expect(await submitOn(ports)).toMatchObject({ row: { legs: [{ outcome: 'asked' }] } });
   expect(sent).toHaveLength(1);
 });
+
+const link: WireQuestion = {
+  wireKey: 'link 1',
+  wire: {},
+  question: { mode: 'url', message: 'Sign in', schema: null, url: 'https://example.com/consent' },
+};
+const demands: Submission = { ...asks(null, link), needsConsent: true } as Submission;
+
+it('a link that the server demands first is opened by a person, and then the call comes again', async () => {
+  const ports = await opened(() => demands);
+  for (let leg = 1; leg <= 2; leg += 1) {
+    const { row } = (await submitOn(ports)) as Extract<StepFact, { kind: 'submitted' }>;
+    expect(row.rounds.at(-1)).toMatchObject({ leg, question: link.question });
+    const roundId = row.rounds.at(-1)?.roundId ?? '';
+    expect(await answerOn(ports, roundId, { content: null })).toMatchObject({ verdict: { kind: 'applied' } });
+  }
+  expect(sent).toHaveLength(2);
+});
+
+it.each(['decline', 'cancel'] as const)(
+  'a link that the server demands first and a person answers with %s ends it: nothing is sent again',
+  async (action) => {
+    const ports = await opened(() => demands);
+    const { row } = (await submitOn(ports)) as Extract<StepFact, { kind: 'submitted' }>;
+    const roundId = row.rounds[0]?.roundId ?? '';
+    expect(await answerOn(ports, roundId, { action, content: null })).toMatchObject({
+      verdict: { kind: 'applied' },
+    });
+    expect(await submitOn(ports)).toMatchObject({ row: { rejection: { code: 'declined' } } });
+    expect(sent).toHaveLength(1);
+  },
+);

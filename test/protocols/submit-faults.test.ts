@@ -222,15 +222,45 @@ describe.each(CONTRACTS)('a submission on %s', (adapter) => {
     expect(scripted.seen[0]?.headers.authorization).toBe('Bearer secret-token');
   });
 
-  it('quotes the server without the credential that the server quotes, and shows the link of -32042', async () => {
-    const data = { elicitations: [{ url: 'https://example.com/consent', elicitationId: 'e', message: 'm' }] };
+  it('asks for the links of -32042 first, without the credential that the server quotes', async () => {
+    const link = 'https://example.com/consent';
+    const data = { elicitations: [{ mode: 'url', url: link, elicitationId: 'e', message: 'm' }] };
     const error = { code: -32042, message: 'token secret-token is not enough', data };
     scripted.script = (seen, response) =>
       sendJson(response, 200, { jsonrpc: '2.0', id: seen.body.id, error });
     const server = toolServer(scripted.url, { headers: { authorization: 'Bearer secret-token' } });
-    const fault = await faultOf(submit(adapter, { server }));
-    expect(fault.message).toContain('token [redacted] is not enough https://example.com/consent');
+    const demand = await submit(adapter, { server });
+    expect(demand).toEqual({
+      kind: 'inputBeforeTask',
+      requestState: null,
+      needsConsent: true,
+      questions: [
+        {
+          wireKey: 'link 1',
+          wire: {},
+          question: { mode: 'url', message: 'm', schema: null, url: 'https://example.com/consent' },
+        },
+      ],
+    });
   });
+
+  it.each([
+    ['without a link', [], 200],
+    ['with what is no link', [{ mode: 'url', url: 'javascript:alert(1)', message: 'm' }], 200],
+    ['with a form', [{ mode: 'form', requestedSchema: {}, message: 'm' }], 200],
+    ['of a gateway', [{ mode: 'url', url: 'https://example.com/consent', message: 'm' }], 502],
+  ])(
+    'is ambiguous after -32042 %s: it names nothing that could be opened',
+    async (_, elicitations, status) => {
+      scripted.script = (seen, response) =>
+        sendJson(response, status, {
+          jsonrpc: '2.0',
+          id: seen.body.id,
+          error: { code: -32042, message: 'open', data: { elicitations } },
+        });
+      expect((await faultOf(submit(adapter))).kind).toBe('Ambiguous');
+    },
+  );
 
   it('is answered at once by a tool result, as JSON or as a stream, with its bytes as received', async () => {
     const value = '{ "content":[{"type":"text","text":"x"}], "n":12345678901234567890 ,"isError":true}';

@@ -88,7 +88,12 @@ class Writer {
 
   async askedFirst(claimToken: string): Promise<void> {
     const rounds = [asked(this.callNodeId)];
-    await this.store.recordAsked(this.callNodeId, claimToken, { requestState: 'state', rounds, at: AT + 2 });
+    await this.store.recordAsked(this.callNodeId, claimToken, {
+      requestState: 'state',
+      needsConsent: false,
+      rounds,
+      at: AT + 2,
+    });
   }
 
   async answer(round: NewRound, content: JsonObject): Promise<this> {

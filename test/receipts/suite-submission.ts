@@ -51,7 +51,12 @@ export function submissionSuite(harness: () => StoreHarness): void {
   });
 
   describe('a leg that was asked before there was any work', () => {
-    const ask = { requestState: 's-1', rounds: [newRound('round-1'), newRound('round-2')], at: AT + 5 };
+    const ask = {
+      requestState: 's-1',
+      needsConsent: false,
+      rounds: [newRound('round-1'), newRound('round-2')],
+      at: AT + 5,
+    };
 
     async function asked(): Promise<StoreHarness['store']> {
       const { store } = harness();
@@ -83,26 +88,40 @@ export function submissionSuite(harness: () => StoreHarness): void {
 
     it('is gone on from with the state of the server and the replies, by key, until a later one was asked', async () => {
       const store = await asked();
-      expect((await store.wireState(CALL)).continuation).toEqual({ requestState: 's-1', replies: [] });
+      expect((await store.wireState(CALL)).continuation).toEqual({
+        requestState: 's-1',
+        needsConsent: false,
+        replies: [],
+      });
       await answer(store, 'round-1');
       await answer(store, 'round-2');
       await store.claimLeg(fence(), 'claim-2', AT + 30);
       await store.closeLeg(CALL, 'claim-2', LOST);
       expect((await store.wireState(CALL)).continuation).toEqual({
         requestState: 's-1',
+        needsConsent: false,
         replies: [
           { wireKey: 'session-1/0/round-1', replyJson: '{"action":"round-1"}' },
           { wireKey: 'session-1/0/round-2', replyJson: '{"action":"round-2"}' },
         ],
       });
-      await store.recordAsked(CALL, 'claim-2', { requestState: null, rounds: [], at: AT + 40 });
-      expect((await store.wireState(CALL)).continuation).toEqual({ requestState: null, replies: [] });
+      await store.recordAsked(CALL, 'claim-2', {
+        requestState: null,
+        needsConsent: true,
+        rounds: [],
+        at: AT + 40,
+      });
+      expect((await store.wireState(CALL)).continuation).toEqual({
+        requestState: null,
+        needsConsent: true,
+        replies: [],
+      });
       expect((await store.wireState(CALL)).rounds['round-1']).toMatchObject({ leg: 1 });
     });
 
     it('says so once: a second word about it changes nothing', async () => {
       const store = await asked();
-      const other = { requestState: 's-9', rounds: [newRound('round-9')], at: AT + 9 };
+      const other = { requestState: 's-9', needsConsent: true, rounds: [newRound('round-9')], at: AT + 9 };
       const row = await store.recordAsked(CALL, 'claim-1', other);
       expect(row.rounds.map(({ roundId }) => roundId)).toEqual(['round-1', 'round-2']);
       expect((await store.wireState(CALL)).continuation?.requestState).toBe('s-1');
