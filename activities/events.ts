@@ -1,7 +1,7 @@
 // Owns what a worker tells of its steps, for logs and metrics. Derived from facts in one place.
 // Must never hold arguments, replies, results or credentials.
 
-import type { StepFact } from '../operation/facts.js';
+import type { Remark, StepFact } from '../operation/facts.js';
 import type { Outcome } from '../operation/names.js';
 import type { SweepCounts } from './sweep.js';
 
@@ -45,6 +45,14 @@ export type OperationEvent =
       readonly what: 'submission' | 'reply' | 'acceptance';
       readonly reason: string;
     })
+  /** What is odd about a tool; nothing was decided by it. */
+  | (OfOperation & {
+      readonly kind: 'remarked';
+      readonly server: string;
+      readonly tool: string;
+      readonly what: Remark['what'];
+      readonly detail: string;
+    })
   /** One sweep over the open rows of the store. */
   | ({ readonly kind: 'swept' } & SweepCounts)
   /** One exchange with a tool server; `result` is `ok` or the kind of the fault. */
@@ -75,6 +83,10 @@ export function eventsOf(
     events.push({ ...of, kind: 'refused', server, what, reason });
   };
   if (fact.kind === 'submitted' && fact.row.rejection) refuse('submission', fact.row.rejection.code);
+  if (fact.kind === 'submitted') {
+    for (const remark of fact.remarks ?? [])
+      events.push({ ...of, kind: 'remarked', server, tool, ...remark });
+  }
   if (fact.kind === 'answered' && fact.verdict.kind === 'refused') refuse('reply', 'schema');
   if (fact.kind === 'accepted' && fact.finding === 'refused')
     refuse('acceptance', fact.evidence?.split(':')[0] ?? '');

@@ -40,6 +40,7 @@ function levelOf(event: OperationEvent): LogLevel {
   switch (event.kind) {
     case 'stepFault':
     case 'refused':
+    case 'remarked':
       return 'warn';
     case 'stepRetried':
       return event.code === 'NotReady' ? 'debug' : 'info';

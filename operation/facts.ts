@@ -12,6 +12,12 @@ export interface PollCursor {
   readonly nextPollNotBeforeAt: number | null;
 }
 
+/** For people: nothing is decided by it. */
+export interface Remark {
+  readonly what: 'descriptor-changed' | 'no-cancel';
+  readonly detail: string;
+}
+
 /** The first word about the work: the hint in it sets the earliest first look. */
 export interface FirstSight {
   readonly remoteStatus: string;
@@ -71,6 +77,8 @@ export type StepFact =
       readonly seen?: FirstSight;
       /** The work was done, and its result is larger than what may be taken: the evidence. */
       readonly tooLarge?: string;
+      /** What is odd about the tool, told once for the operation. */
+      readonly remarks?: readonly Remark[];
       /** Asked before there is any work in a way that cannot be gone on from: the evidence. */
       readonly violation?: string;
       readonly notBeforeAt?: number;

@@ -114,6 +114,8 @@ export type RejectionCode =
   | 'bad-arguments'
   | 'unknown-server'
   | 'unknown-tool'
+  /** What the server publishes about the tool is not what the configuration pins. */
+  | 'descriptor-changed'
   | 'LongTaskUnsupported'
   | 'unsupported-protocol'
   | 'operator';
@@ -152,6 +154,8 @@ export interface OperationPolicy {
   readonly submissionPolicy: SubmissionPolicyName | null;
   /** Argument name or `_meta` key that takes the submission key. */
   readonly keyName: string | null;
+  /** The only descriptor of the tool that is called; absent: any. */
+  readonly descriptorDigest?: string;
   /** Of `lookup-tool` only; rows of earlier releases lack it. */
   readonly lookUp?: LookUpSettings;
   readonly sideEffects: 'none' | 'unknown';

@@ -46,7 +46,14 @@ export interface Negotiated {
   readonly canList: boolean;
   /** Calls of this tool may become tasks. */
   readonly hasTasks: boolean;
-  readonly annotations: { readonly readOnly: boolean; readonly idempotent: boolean };
+  /** Work of this tool can be asked to stop. */
+  readonly canCancel: boolean;
+  readonly annotations: {
+    readonly readOnly: boolean;
+    readonly idempotent: boolean;
+    /** Said in so many words: that it is the default of the protocol says nothing. */
+    readonly destructive: boolean;
+  };
   /** The second tool that was asked for; null where the server does not publish it, absent where none was. */
   readonly lookUpTool?: PublishedTool | null;
 }

@@ -22,7 +22,7 @@ import { closeRound, retractReply, writeDelivery, writeReply, writeRound, writeS
 import { readSnapshot } from './row-snapshot.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { Db, Tx } from './schema.js';
-import { readOpenRows, readReceipt, readResult, readWireState } from './store-reads.js';
+import { readDescriptorBefore, readOpenRows, readReceipt, readResult, readWireState } from './store-reads.js';
 import type {
   Acceptance,
   AskedBeforeWork,
@@ -111,6 +111,10 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   recordNegotiation(fence: Fence, negotiation: NegotiationRecord): Promise<RowSnapshot> {
     return this.#decideOpen(fence, (work) => writeNegotiation(work, negotiation));
+  }
+
+  descriptorBefore(callNodeId: string): Promise<string | null> {
+    return readDescriptorBefore(this.#db, callNodeId);
   }
 
   recordRejection(fence: Fence, rejection: Rejection): Promise<RowSnapshot> {

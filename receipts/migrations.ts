@@ -222,6 +222,11 @@ async function createVersion2(tx: Tx, spelling: ColumnSpelling): Promise<void> {
     .column('call_node_id')
     .execute();
   await tx.schema.createIndex('operation_result_digest').on('operation').column('result_digest').execute();
+  await tx.schema
+    .createIndex('operation_tool')
+    .on('operation')
+    .columns(['server', 'tool', 'created_at'])
+    .execute();
   await tx.schema.alterTable('submission_leg').addColumn('continuation_json', 'text').execute();
   await tx.schema.alterTable('input_round').addColumn('leg', 'integer').execute();
   await tx

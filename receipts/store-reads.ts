@@ -214,6 +214,23 @@ export async function readOpenRows(db: Db, query: OpenRowsQuery): Promise<readon
   });
 }
 
+/** See ReceiptStore.descriptorBefore. */
+export async function readDescriptorBefore(db: Db, callNodeId: string): Promise<string | null> {
+  const before = await db
+    .selectFrom('operation as own')
+    .innerJoin('operation as other', (join) =>
+      join.onRef('other.server', '=', 'own.server').onRef('other.tool', '=', 'own.tool'),
+    )
+    .select('other.descriptor_digest as digest')
+    .where('own.call_node_id', '=', callNodeId)
+    .where('other.call_node_id', '!=', callNodeId)
+    .where('other.descriptor_digest', 'is not', null)
+    .orderBy('other.created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return before?.digest ?? null;
+}
+
 /** One operation in a list; `outcome` and `endedAt` are null while it has no receipt. Times are epoch ms. */
 export interface StoredOperation {
   readonly callNodeId: string;

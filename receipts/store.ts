@@ -142,6 +142,8 @@ export interface ReceiptStore {
 
   /** First wins once a leg that may have been sent exists; before that a newer session replaces the older. Fenced. */
   recordNegotiation(fence: Fence, negotiation: NegotiationRecord): Promise<RowSnapshot>;
+  /** Of the newest other operation of the same tool, what was published about it then; null where there is none. */
+  descriptorBefore(callNodeId: string): Promise<string | null>;
   /** Recorded only where `mayReject(legs)` holds and nothing else ended the operation; first wins. Fenced. */
   recordRejection(fence: Fence, rejection: Rejection): Promise<RowSnapshot>;
   /** Compare-and-set by `rulingOnClaim` inside the transaction. Fenced. */

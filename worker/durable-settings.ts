@@ -16,6 +16,8 @@ export interface ToolSettings {
   readonly synchronousBoundMs: number | null;
   /** Absent: what is configured for the server, or the default. */
   readonly maxResultBytes?: number;
+  /** The only digest of its published descriptor under which the tool is called. */
+  readonly descriptorDigest?: string;
   readonly submission: SubmissionSettings | null;
   readonly sideEffects: OperationPolicy['sideEffects'];
   readonly onUnresolved: OperationPolicy['onUnresolved'];
@@ -144,10 +146,14 @@ const resultBytes = z
   .min(1_024, { error: RESULT_BYTES_FORMS })
   .max(LIMITS.storedResultCeilingBytes, { error: RESULT_BYTES_FORMS });
 
+const DIGEST_FORM = "must be the SHA-256 of the tool's descriptor as 64 hex digits (dtc doctor shows it)";
+const descriptorDigest = z.string({ error: DIGEST_FORM }).regex(/^[0-9a-f]{64}$/, { error: DIGEST_FORM });
+
 const toolSettings = strict({
   waitBudget: duration.optional(),
   synchronousBound: duration.optional(),
   maxResultBytes: resultBytes.optional(),
+  descriptor: descriptorDigest.optional(),
   submission: submission.optional(),
   sideEffects: oneOf(['none', 'unknown']).optional(),
   onUnresolved: onUnresolved.optional(),
@@ -155,6 +161,7 @@ const toolSettings = strict({
   waitBudgetMs: given.waitBudget ?? null,
   synchronousBoundMs: given.synchronousBound ?? null,
   ...(given.maxResultBytes === undefined ? {} : { maxResultBytes: given.maxResultBytes }),
+  ...(given.descriptor === undefined ? {} : { descriptorDigest: given.descriptor }),
   submission: given.submission ?? null,
   sideEffects: given.sideEffects ?? 'unknown',
   onUnresolved: given.onUnresolved ?? { kind: 'hold' },

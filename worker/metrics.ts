@@ -51,6 +51,12 @@ export function createWorkerMetrics(): WorkerMetrics {
     labelNames: ['server', 'what', 'reason'],
     registers,
   });
+  const remarks = new Counter({
+    name: 'dtc_remarks_total',
+    help: 'Oddities of tools that nothing was decided by: a changed descriptor, work that cannot be cancelled',
+    labelNames: ['server', 'tool', 'what'],
+    registers,
+  });
   const faults = new Counter({
     name: 'dtc_step_faults_total',
     help: 'Attempts of steps that met a fault outside their contract and are tried again',
@@ -76,6 +82,8 @@ export function createWorkerMetrics(): WorkerMetrics {
         }
         case 'refused':
           return refused.inc({ server: event.server, what: event.what, reason: event.reason });
+        case 'remarked':
+          return remarks.inc({ server: event.server, tool: event.tool, what: event.what });
         case 'stepFault':
           return faults.inc({ step: event.step });
         default:

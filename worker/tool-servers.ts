@@ -85,6 +85,7 @@ export function policyOf(
     ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     submissionPolicy: settings?.submission?.policy ?? null,
     keyName: settings?.submission?.keyName ?? null,
+    ...(settings?.descriptorDigest === undefined ? {} : { descriptorDigest: settings.descriptorDigest }),
     ...(settings?.submission?.lookUp ? { lookUp: settings.submission.lookUp } : {}),
     sideEffects: settings?.sideEffects ?? 'unknown',
     protocol: config?.server.protocol ?? 'auto',

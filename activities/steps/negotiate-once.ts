@@ -1,6 +1,7 @@
 // Owns what happens before a claim: negotiation, the checks that need the tool's descriptor, the choice of the policy.
 // Must never claim or send.
 
+import type { Remark } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { pointerTokens } from '../../operation/json-pointer.js';
@@ -15,16 +16,18 @@ import { serverOf } from './reach.js';
 export interface Ready {
   readonly row: RowSnapshot;
   readonly session: JsonObject;
+  readonly remarks: readonly Remark[];
 }
 
 /** Adapter, descriptor and session are pinned before the first claim that counts; the adapter stays for ever. */
 export async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<Ready> {
   const wasSent = row.adapter !== null && row.legs.some((leg) => leg.outcome !== 'notSent');
   // What is proved to have started nothing binds nothing: the next leg gets a session of its own, which is kept.
-  if (wasSent && !isAbsenceProved(row)) return { row, session: await sessionForResend(row, ports) };
-  const negotiated = await negotiateFirst(input, row, ports);
+  if (wasSent && !isAbsenceProved(row))
+    return { row, session: await sessionForResend(row, ports), remarks: [] };
+  const first = await negotiateFirst(input, row, ports);
   const { session } = await ports.receipts.wireState(row.callNodeId);
-  return { row: negotiated, session: session ?? {} };
+  return { ...first, session: session ?? {} };
 }
 
 /** The key finds the first submission from any session; the one it was sent in may be gone. */
@@ -36,23 +39,29 @@ async function sessionForResend(row: RowSnapshot, ports: Ports): Promise<JsonObj
   throw new WireFault('NotSent', `the server does not offer "${row.tool}" under ${row.adapter} any more`);
 }
 
-async function negotiateFirst(input: SubmitInput, row: RowSnapshot, ports: Ports): Promise<RowSnapshot> {
+async function negotiateFirst(
+  input: SubmitInput,
+  row: RowSnapshot,
+  ports: Ports,
+): Promise<Omit<Ready, 'session'>> {
+  const reject = async (rejection: Rejection): Promise<Omit<Ready, 'session'>> => ({
+    row: await ports.receipts.recordRejection(input, rejection),
+    remarks: [],
+  });
   const server = serverOf(ports, row);
   const negotiation = await ports.protocols.negotiate(server, row.tool, row.policy.lookUp?.tool);
   if (negotiation.kind === 'unknownTool') {
-    return ports.receipts.recordRejection(input, { code: 'unknown-tool', message: negotiation.message });
+    return reject({ code: 'unknown-tool', message: negotiation.message });
   }
   if (negotiation.kind === 'unsupported') {
-    return ports.receipts.recordRejection(input, {
-      code: 'unsupported-protocol',
-      message: negotiation.message,
-    });
+    return reject({ code: 'unsupported-protocol', message: negotiation.message });
   }
   const { negotiated } = negotiation;
   const { argumentsJson } = await ports.receipts.wireState(row.callNodeId);
   const objection = objectionTo(negotiated, row, JSON.parse(argumentsJson) as JsonObject, ports);
-  if (objection) return ports.receipts.recordRejection(input, objection);
-  return ports.receipts.recordNegotiation(input, {
+  if (objection) return reject(objection);
+  const remarks = await remarksOn(negotiated, row, ports);
+  const recorded = await ports.receipts.recordNegotiation(input, {
     adapter: negotiated.adapter,
     submissionPolicy: submissionPolicyFor(negotiated, server, row),
     toolVersion: negotiated.toolVersion,
@@ -60,6 +69,26 @@ async function negotiateFirst(input: SubmitInput, row: RowSnapshot, ports: Ports
     outputSchema: negotiated.outputSchema,
     session: negotiated.session,
   });
+  return { row: recorded, remarks };
+}
+
+/** Told to people; what is refused is refused before. */
+async function remarksOn(
+  { descriptorDigest, canCancel, hasTasks, annotations }: Negotiated,
+  { callNodeId, tool }: RowSnapshot,
+  ports: Ports,
+): Promise<readonly Remark[]> {
+  const before = await ports.receipts.descriptorBefore(callNodeId);
+  const isChanged = before !== null && before !== descriptorDigest;
+  const changed = `what the server publishes about "${tool}" has changed: ${before ?? ''} is now ${descriptorDigest}`;
+  const why = annotations.destructive ? 'destructive' : 'long';
+  const stuck = `"${tool}" is ${why}, and the server cannot be asked to stop it`;
+  return [
+    ...(isChanged ? [{ what: 'descriptor-changed', detail: changed } as const] : []),
+    ...(!canCancel && (hasTasks || annotations.destructive)
+      ? [{ what: 'no-cancel', detail: stuck } as const]
+      : []),
+  ];
 }
 
 function submissionPolicyFor(negotiated: Negotiated, server: ToolServer, row: RowSnapshot) {
@@ -81,6 +110,13 @@ function objectionTo(
   ports: Ports,
 ): Rejection | null {
   const { policy } = row;
+  const pinned = policy.descriptorDigest;
+  if (pinned !== undefined && pinned !== negotiated.descriptorDigest) {
+    const message =
+      `what the server publishes about "${row.tool}" has the digest ${negotiated.descriptorDigest}, and ` +
+      `"descriptor" of this tool pins ${pinned}: look at what has changed, then pin the new one`;
+    return { code: 'descriptor-changed', message };
+  }
   if (!negotiated.hasTasks && policy.waitBudgetExplicit && policy.waitBudgetMs > policy.synchronousBoundMs) {
     const message =
       `tool "${row.tool}" runs without tasks and is bounded at ${policy.synchronousBoundMs} ms, ` +

@@ -46,7 +46,8 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
     if (await isDeclined(ready.row, ports)) return ended(await rejectDeclined(input, ports));
     if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
     const sent = await sendOnClaim(input, ready, ports, attempt);
-    return { kind: 'submitted', at: ports.clock.nowMs(), ...sent };
+    const remarks = ready.remarks.length === 0 ? {} : { remarks: ready.remarks };
+    return { kind: 'submitted', at: ports.clock.nowMs(), ...sent, ...remarks };
   } catch (error) {
     // Nothing was claimed, or the claim's own end is in the row: what no adapter foresaw is bounded like an unsent try.
     const fault = wireFaultFrom(error, 'NotSent');

@@ -73,6 +73,7 @@ export async function negotiateModern(
     serverVersion: discovered.serverVersion,
     canList: false,
     hasTasks: discovered.hasTasks,
+    canCancel: discovered.hasTasks,
     redact,
   });
   if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };

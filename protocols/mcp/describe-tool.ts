@@ -50,12 +50,13 @@ export interface Described {
   readonly serverVersion: string | null;
   readonly canList: boolean;
   readonly hasTasks: boolean;
+  readonly canCancel: boolean;
   readonly redact: Redact;
 }
 
 /** @throws WireFault ProtocolViolation where it publishes no input schema */
 export function describeTool(descriptor: JsonObject, described: Described): Negotiated {
-  const { adapter, session, serverVersion, canList, hasTasks, redact } = described;
+  const { adapter, session, serverVersion, canList, hasTasks, canCancel, redact } = described;
   const inputSchema = descriptor['inputSchema'];
   if (!isObject(inputSchema)) throw violation('the tool publishes no input schema');
   const outputSchema = descriptor['outputSchema'];
@@ -69,9 +70,11 @@ export function describeTool(descriptor: JsonObject, described: Described): Nego
     outputSchema: isObject(outputSchema) ? withCleanTexts(outputSchema, redact) : null,
     canList,
     hasTasks,
+    canCancel,
     annotations: {
       readOnly: annotations['readOnlyHint'] === true,
       idempotent: annotations['idempotentHint'] === true,
+      destructive: annotations['destructiveHint'] === true,
     },
   };
 }

@@ -83,6 +83,7 @@ async function choose(
     // Offered only where a look-up can ever tell: without a session the list shows other operations' tasks too.
     canList: session.canList && session.sessionId !== null && session.listWasEmpty === true,
     hasTasks: withTasks,
+    canCancel: session.canCancel,
     redact: opened.channel.redact,
   });
   if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };

@@ -69,7 +69,8 @@ function portsOn(replies: (leg: number) => Submission): Ports {
     outputSchema: null,
     hasTasks: true,
     canList: false,
-    annotations: { readOnly: false, idempotent: false },
+    canCancel: true,
+    annotations: { readOnly: false, idempotent: false, destructive: false },
   };
   return {
     receipts: store,

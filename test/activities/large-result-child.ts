@@ -11,7 +11,7 @@ import { serverDirectory } from '../../worker/server-directory.js';
 import { parseToolServers } from '../../worker/tool-servers.js';
 import { AT, CALL, ended, fence, POLICY, working } from '../receipts/suite-fixtures.js';
 
-const COLLECT_EVERY_MS = 20;
+const COLLECT_EVERY_MS = 100;
 
 /** Handed over as JSON in the first argument. */
 export interface LargeResultJob {

@@ -47,7 +47,8 @@ function portsWith(sentIn: JsonObject[]): Ports {
       inputSchema: {},
       outputSchema: null,
       canList: true,
-      annotations: { readOnly: false, idempotent: false },
+      canCancel: true,
+      annotations: { readOnly: false, idempotent: false, destructive: false },
     },
   });
   const servers = parseToolServers({ mcpServers: { s: { url: 'http://127.0.0.1:1/mcp' } } }, {});

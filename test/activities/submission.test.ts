@@ -50,6 +50,7 @@ const FIND: PublishedTool = {
 class Bench {
   nowMs = 1_000;
   negotiated: Partial<Negotiated> = {};
+  pinned: string | null = null;
   reply: () => Promise<Submission> = async () => {
     throw new WireFault('Ambiguous', 'no reply');
   };
@@ -78,7 +79,8 @@ class Bench {
       argument: 'key',
       lookUp: { ...lookUpSettings, provesAbsence: true, settleAfter: '30s' },
     };
-    const durable = { tools: { t: { submission } } };
+    const descriptor = this.pinned === null ? {} : { descriptor: this.pinned };
+    const durable = { tools: { t: { submission, ...descriptor } } };
     const config = { mcpServers: { s: { url: 'http://127.0.0.1:1/mcp', durable } } };
     return {
       receipts: store,
@@ -96,7 +98,8 @@ class Bench {
             outputSchema: null,
             hasTasks: true,
             canList: true,
-            annotations: { readOnly: false, idempotent: false },
+            canCancel: true,
+            annotations: { readOnly: false, idempotent: false, destructive: false },
             lookUpTool: FIND,
             ...this.negotiated,
           };
@@ -182,6 +185,75 @@ describe('a look-up tool that can never answer', () => {
     expect(fact).toMatchObject({ row: { legs: [], rejection: { code: 'bad-arguments' } } });
   });
 });
+
+describe('what is odd about a tool', () => {
+  it('is told with its first submission: no way to stop it, and a descriptor that has changed', async () => {
+    const bench = new Bench();
+    bench.negotiated = { canCancel: false, descriptorDigest: 'd2' };
+    await earlierOperation(bench, 'd1');
+    await bench.open();
+    expect(await bench.submit()).toMatchObject({
+      remarks: [
+        {
+          what: 'descriptor-changed',
+          detail: 'what the server publishes about "t" has changed: d1 is now d2',
+        },
+        { what: 'no-cancel', detail: '"t" is long, and the server cannot be asked to stop it' },
+      ],
+    });
+  });
+
+  it.each<[string, Partial<Negotiated>]>([
+    ['is as it was and can be stopped', {}],
+    ['is short and harmless', { canCancel: false, hasTasks: false }],
+  ])('is not told where it %s', async (_, negotiated) => {
+    const bench = new Bench();
+    bench.negotiated = negotiated;
+    await earlierOperation(bench, 'd');
+    await bench.open();
+    expect(await bench.submit()).not.toHaveProperty('remarks');
+  });
+
+  it('refuses it where another descriptor is pinned, before anything is sent', async () => {
+    const bench = new Bench();
+    bench.pinned = 'a'.repeat(64);
+    bench.negotiated = { descriptorDigest: 'b'.repeat(64) };
+    await bench.open();
+    const { row } = (await bench.submit()) as Extract<StepFact, { kind: 'submitted' }>;
+    expect(row).toMatchObject({ legs: [], rejection: { code: 'descriptor-changed' } });
+    expect(row.rejection?.message).toMatch(/b{64}, and "descriptor" of this tool pins a{64}: look at what/);
+    expect(bench.sent).toEqual([]);
+  });
+});
+
+async function earlierOperation(bench: Bench, descriptorDigest: string): Promise<void> {
+  const policy = bench.ports.servers.policyOf('s', 't', { waitBudgetMs: null });
+  await store.open({
+    callNodeId: 'earlier',
+    requestDigest: 'r',
+    server: 's',
+    tool: 't',
+    argumentsJson: '{}',
+    argumentsDigest: 'a',
+    submissionKey: 'k',
+    policy,
+    rejection: null,
+    runId: 'run-7',
+    mustExist: false,
+    at: 1,
+  });
+  await store.recordNegotiation(
+    { callNodeId: 'earlier', runId: 'run-7', executionEpoch: 1 },
+    {
+      adapter: 'mcp/2025-11-25',
+      submissionPolicy: 'at-most-once',
+      toolVersion: null,
+      descriptorDigest,
+      outputSchema: null,
+      session: {},
+    },
+  );
+}
 
 describe('a claim that was outlived', () => {
   it('by the time it could send is closed as not sent, and nothing leaves', async () => {

@@ -32,6 +32,7 @@ test.each([
     { kind: 'accepted', server: 's', tool: 't', outcome: 'completed', cancelLatencyMs: null },
     'info',
   ],
+  ['a remark', { kind: 'remarked', server: 's', tool: 't', what: 'no-cancel', detail: 'd' }, 'warn'],
   ['a refusal', { kind: 'refused', server: 's', what: 'reply', reason: 'schema' }, 'warn'],
 ] as const)('%s has its level', (_what, event, level) => {
   const of = { callNodeId: 'n', step: 'observe', attempt: 1 };

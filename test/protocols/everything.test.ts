@@ -79,7 +79,7 @@ describe('negotiation with server-everything', () => {
         canReplay: true,
         listWasEmpty: true,
       },
-      annotations: { readOnly: false, idempotent: false },
+      annotations: { readOnly: false, idempotent: false, destructive: false },
       inputSchema: { type: 'object', required: ['topic'] },
     });
     expect(found.descriptorDigest).toMatch(/^[0-9a-f]{64}$/);

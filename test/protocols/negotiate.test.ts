@@ -133,7 +133,7 @@ describe('what is remembered', () => {
         },
         toolVersion: '3.1',
         canList: true,
-        annotations: { readOnly: false, idempotent: false },
+        annotations: { readOnly: false, idempotent: false, destructive: false },
       },
     });
     const listed = scripted.sent('tools/list')[0];

@@ -107,6 +107,7 @@ describe('SQLite file', () => {
       'operation_remote_id',
       'operation_result_digest',
       'operation_submission_key',
+      'operation_tool',
       'reconciliation_entry_call_node_id',
     ]);
   });

@@ -127,7 +127,7 @@ describe('the settings under "durable"', () => {
 
   const AT = 'mcpServers.search.durable';
   const TOOL_KEYS =
-    '"waitBudget", "synchronousBound", "maxResultBytes", "submission", "sideEffects" or "onUnresolved"';
+    '"waitBudget", "synchronousBound", "maxResultBytes", "descriptor", "submission", "sideEffects" or "onUnresolved"';
   const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
   const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
   const POLICIES =
@@ -153,7 +153,7 @@ describe('the settings under "durable"', () => {
       'an unknown protocol',
       { protocol: 'mcp' },
       `${AT}.protocol`,
-      'must be "auto", "mcp/2025-11-25" or "synchronous"',
+      'must be "auto", "mcp/2025-11-25", "mcp/2026-07-28" or "synchronous"',
     ],
     ['a rate of nothing', { maxPollsPerSecond: 0 }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
     ['a rate as text', { maxPollsPerSecond: '1' }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
@@ -276,6 +276,12 @@ describe('the settings under "durable"', () => {
       'unknown key "til" (nearest: "closeAfter"); allowed: "closeAfter"',
     ],
     ['a size that is a text', { maxResultBytes: '40MB' }, `${AT}.maxResultBytes`, BYTES],
+    [
+      'a descriptor that is no digest',
+      tool({ descriptor: 'latest' }),
+      `${AT}.tools.find.descriptor`,
+      "must be the SHA-256 of the tool's descriptor as 64 hex digits (dtc doctor shows it)",
+    ],
     ['a size that nothing fits into', { maxResultBytes: 12 }, `${AT}.maxResultBytes`, BYTES],
     [
       'a size of a tool that no store takes',
@@ -297,7 +303,7 @@ describe('the settings under "durable"', () => {
   it('have one mistake per line where there are several', () => {
     const durable = { protocol: 'x', tools: { 'a b': { waitBudget: 0 } } };
     expect(refusal({ mcpServers: { search: { url: URL, durable } } }).message).toBe(
-      'mcpServers.search.durable.protocol: must be "auto", "mcp/2025-11-25" or "synchronous"\n' +
+      'mcpServers.search.durable.protocol: must be "auto", "mcp/2025-11-25", "mcp/2026-07-28" or "synchronous"\n' +
         `mcpServers.search.durable.tools["a b"].waitBudget: ${DURATIONS}`,
     );
   });
