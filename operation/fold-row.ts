@@ -2,7 +2,7 @@
 // Must never weigh the row's content: first write wins is the store's rule, the course is apply.ts's.
 
 import { verdictOf } from './replies.js';
-import type { CancelDelivery, InputRound, RowSnapshot } from './row.js';
+import type { CancelDelivery, InputRound, Recording, RowSnapshot } from './row.js';
 import type { ToolOperation } from './record.js';
 
 export function foldRow(record: ToolOperation, row: RowSnapshot): ToolOperation {
@@ -41,7 +41,8 @@ function mergeRounds(known: readonly InputRound[], rows: readonly InputRound[]):
   return rows.map((round) => {
     const before = known.find((candidate) => candidate.roundId === round.roundId);
     if (!before) return round;
-    const reply = before.reply?.deliveredAt != null ? before.reply : (round.reply ?? before.reply);
+    const standing = before.reply && isTakenBack(round, before.reply) ? null : before.reply;
+    const reply = standing?.deliveredAt != null ? standing : (round.reply ?? standing);
     const closedAt = round.closedAt ?? before.closedAt;
     return { ...round, reply, closedAt };
   });
@@ -80,14 +81,20 @@ function missingLeg(record: ToolOperation, row: RowSnapshot): string | null {
   return null;
 }
 
+/** By whichever run or attempt: the row says so. */
+function isTakenBack({ takenBack = [] }: InputRound, { replyToken, recordedAt }: Recording): boolean {
+  return takenBack.some((taken) => taken.replyToken === replyToken && taken.recordedAt === recordedAt);
+}
+
 /** A reply that the server refused is taken back: then the row is right to have none. */
 function missingReply(record: ToolOperation, row: RowSnapshot): string | null {
   for (const seen of record.rounds) {
     const round = row.rounds.find(({ roundId }) => roundId === seen.roundId);
     if (!round) return 'the row misses an input round';
     const { reply } = seen;
-    const isTakenBack = reply && verdictOf(record, reply.replyToken)?.kind === 'refused';
-    if (reply && !isTakenBack && !round.reply) return 'the row misses a reply';
+    const isRefused =
+      reply && (isTakenBack(round, reply) || verdictOf(record, reply.replyToken)?.kind === 'refused');
+    if (reply && !isRefused && !round.reply) return 'the row misses a reply';
     if (reply?.deliveredAt != null && round.reply?.deliveredAt == null)
       return 'the row misses the delivery of a reply';
     if (seen.closedAt !== null && round.closedAt === null) return 'the row misses the end of an input round';

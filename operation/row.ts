@@ -57,7 +57,12 @@ export interface InputRound {
   readonly reply: RoundReply | null;
   /** When the server moved on without (or after) a reply. */
   readonly closedAt: number | null;
+  /** Replies that the server refused and that stand no more: a run that saw one of them has not met a backup. Absent: none. */
+  readonly takenBack?: readonly Recording[];
 }
+
+/** One recording of a reply; the same reply recorded again is another. */
+export type Recording = Pick<RoundReply, 'replyToken' | 'recordedAt'>;
 
 /** A question as people and programs see it, without wire details. */
 export interface Question {

@@ -2,10 +2,13 @@
 // Must never judge a reply: the answer step does, before it records it.
 
 import { isRoundOpen } from '../operation/policy.js';
-import type { InputRound, RoundReply } from '../operation/row.js';
-import type { RowWork } from './row-work.js';
+import type { InputRound, Recording, RoundReply } from '../operation/row.js';
+import { keepEvidence, type RowWork } from './row-work.js';
 import type { InputRoundTable } from './schema.js';
 import type { NewRound } from './store.js';
+
+/** The detail of the evidence `reply-taken-back`. */
+export type TakenBack = Recording & { readonly roundId: string };
 
 /** The first write wins: a replayed question (same round id) is the same round, whatever became of it. */
 export async function writeRound(work: RowWork, round: NewRound): Promise<void> {
@@ -103,6 +106,7 @@ export async function retractReply(work: RowWork, roundId: string, replyDigest: 
   const round = roundOf(work, roundId);
   // Open and with a reply: that reply is undelivered.
   if (!round || !isRoundOpen(round) || round.reply?.replyDigest !== replyDigest) return;
+  await keepTakenBack(work, roundId, round.reply);
   await patchRound(work, roundId, {
     reply_digest: null,
     reply_token: null,
@@ -111,6 +115,17 @@ export async function retractReply(work: RowWork, roundId: string, replyDigest: 
     reply_recorded_at: null,
     reply_sending_at: null,
     reply_delivered_at: null,
+  });
+}
+
+/** Another run may have seen the reply, and would take a row without it for a restored backup. */
+async function keepTakenBack(work: RowWork, roundId: string, reply: RoundReply): Promise<void> {
+  const { replyToken, recordedAt } = reply;
+  await keepEvidence(work.tx, {
+    callNodeId: work.row.callNodeId,
+    kind: 'reply-taken-back',
+    detail: JSON.stringify({ roundId, replyToken, recordedAt } satisfies TakenBack),
+    at: work.nowAt,
   });
 }
 

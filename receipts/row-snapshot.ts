@@ -17,6 +17,7 @@ import type {
   TerminalObservation,
 } from '../operation/row.js';
 import { fromReceiptText } from './receipt-json.js';
+import type { TakenBack } from './rounds.js';
 import type { Db, InputRoundTable, SubmissionLegTable } from './schema.js';
 
 const SNAPSHOT_COLUMNS = [
@@ -159,7 +160,30 @@ async function readRounds(db: Db, callNodeId: string): Promise<readonly InputRou
     .where('call_node_id', '=', callNodeId)
     .orderBy('position')
     .execute();
-  return rounds.map(toRound);
+  const takenBack = rounds.length > 0 ? await readTakenBack(db, callNodeId) : [];
+  return rounds.map((round) => withTakenBack(toRound(round), takenBack));
+}
+
+/** The newest: without an older one a run is held for a person, and that is safe. */
+const TAKEN_BACK_READ = 16;
+
+async function readTakenBack(db: Db, callNodeId: string): Promise<readonly TakenBack[]> {
+  const told = await db
+    .selectFrom('evidence')
+    .select('detail')
+    .where('call_node_id', '=', callNodeId)
+    .where('kind', '=', 'reply-taken-back')
+    .orderBy('id', 'desc')
+    .limit(TAKEN_BACK_READ)
+    .execute();
+  return told.map(({ detail }) => JSON.parse(detail) as TakenBack);
+}
+
+function withTakenBack(round: InputRound, all: readonly TakenBack[]): InputRound {
+  const takenBack = all.flatMap(({ roundId, replyToken, recordedAt }) =>
+    roundId === round.roundId ? [{ replyToken, recordedAt }] : [],
+  );
+  return takenBack.length > 0 ? { ...round, takenBack } : round;
 }
 
 /** A round that is over loses its question: the snapshot goes into the history of its run with every step. */

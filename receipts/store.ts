@@ -275,6 +275,7 @@ export type EvidenceKind =
   | 'absence-proved'
   | 'question-lost'
   | 'reply-refused'
+  | 'reply-taken-back'
   | 'protocol-violation'
   | 'ledger-behind'
   | 'receipt-lost';

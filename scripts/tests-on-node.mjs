@@ -20,7 +20,12 @@ const NOT_UNIT = [
   'test/integration/**',
   'test/examples/**',
   'test/cli/{bad-input,call,demo,operations,replay,two-calls}.test.ts',
+  // Thousands of simulated schedules over a virtual engine: they show the same on every Node. Its fixed seeds do run.
+  'test/simulator/{explorer,broken-twins}.test.ts',
 ];
+
+/** Beside the fixed seeds a few others. */
+const FEWER = { SIMULATOR_COURSES: '25' };
 
 /** @param compiledIn a node_modules with better-sqlite3 as compiled for that Node */
 export async function runTestsOnNode({ node, env }, checkout, compiledIn) {
@@ -28,7 +33,10 @@ export async function runTestsOnNode({ node, env }, checkout, compiledIn) {
   const reportFile = join(checkout, 'report.json');
   const args = ['node_modules/vitest/vitest.mjs', 'run', ...NOT_UNIT.flatMap((glob) => ['--exclude', glob])];
   const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${reportFile}`];
-  const { code, stdout, stderr } = await tryProgram(node, [...args, ...reporters], { cwd: checkout, env });
+  const { code, stdout, stderr } = await tryProgram(node, [...args, ...reporters], {
+    cwd: checkout,
+    env: { ...env, ...FEWER },
+  });
   const report = readTestReport(reportFile);
   const isGood = code === 0 && report.isGood;
   return { ...report, isGood, output: isGood ? '' : `${stdout}${stderr}` };

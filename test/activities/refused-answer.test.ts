@@ -79,7 +79,10 @@ test('a reply that the server refuses for good is taken back, and another one is
   });
   expect(refused).toMatchObject({ row: { rounds: [{ reply: null, closedAt: null }] } });
   const reader = await openReceiptsReader(join(dir, 'operations.sqlite'));
-  expect(await reader.readEvidence(CALL)).toMatchObject([{ kind: 'reply-refused' }]);
+  expect(await reader.readEvidence(CALL)).toMatchObject([
+    { kind: 'reply-refused' },
+    { kind: 'reply-taken-back' },
+  ]);
   await reader.close();
 
   const applied = await deliverAnswer(input('cancel'), ports, ATTEMPT);

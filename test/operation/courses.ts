@@ -33,6 +33,7 @@ export const EVERYTHING: readonly string[] = [
   'askHuman',
   'awaitReply',
   'answered before there is work',
+  'a reply of another run taken back',
   'answer',
   'cancel',
   'fetchResult',

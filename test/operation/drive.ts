@@ -86,6 +86,7 @@ export class Course {
     if (record.rejection?.code === 'submit-deadline') met.add('rejected for time or number');
     if (record.receipt && before.hold?.reason === 'ledger-behind') met.add('an end on a lost row');
     if (step.kind === 'answer' && !record.remoteReference) met.add('answered before there is work');
+    if (record.rounds.some(({ takenBack }) => takenBack)) met.add('a reply of another run taken back');
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
     if (record.ledgerBehind) met.add('ledger behind');
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');

@@ -40,7 +40,8 @@ function replyFor(world: World, record: ToolOperation): ReplyMail {
   if (waiting && random.chance(0.2)) return waiting;
   const rounds = record.rounds.filter((round) => random.chance(0.2) || isOpen(round));
   const round = random.chance(0.1) ? null : (rounds.at(-1) ?? record.rounds.at(-1) ?? null);
-  const applied = round?.reply;
+  // Of what was delivered the same message may come again; an undelivered one is another run's.
+  const applied = round?.reply?.deliveredAt == null ? null : round.reply;
   return {
     roundId: round?.roundId ?? random.pick(['round-99', '', '__proto__']),
     replyDigest: applied && random.chance(0.4) ? applied.replyDigest : `digest-${random.below(3)}`,

@@ -17,6 +17,7 @@ export interface OracleRound {
     readonly recordedAt: number;
     readonly deliveredAt: number | null;
   } | null;
+  readonly takenBack?: readonly { readonly replyToken: string; readonly recordedAt: number }[];
 }
 
 export interface OracleRow {

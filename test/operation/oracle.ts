@@ -417,9 +417,11 @@ export class Judge {
     const seen = this.moments.flatMap(
       (m) => m.row?.rounds.filter((known) => known.roundId === round.roundId) ?? [],
     );
-    const reply =
-      seen.find((known) => known.reply?.deliveredAt != null)?.reply ?? round.reply ?? seen.at(-1)?.reply;
-    return { ...round, reply: reply ?? null, closedAt: round.closedAt ?? seen.at(-1)?.closedAt ?? null };
+    const replies = seen.flatMap(({ reply }) => (reply && !standsNoMore(reply, round) ? [reply] : []));
+    const delivered = replies.find(({ deliveredAt }) => deliveredAt !== null);
+    const last = seen.at(-1)?.reply ?? null;
+    const reply = delivered ?? round.reply ?? (last && standsNoMore(last, round) ? null : last);
+    return { ...round, reply, closedAt: round.closedAt ?? seen.at(-1)?.closedAt ?? null };
   }
 
   readonly #takenBack = (replyToken: string): boolean => this.verdictOfReply(replyToken)?.kind === 'refused';
@@ -581,7 +583,17 @@ function hasLostOf(
   if (seen.closedAt !== null && round.closedAt === null) return true;
   if (!seen.reply) return false;
   if (seen.reply.deliveredAt !== null) return (round.reply?.deliveredAt ?? null) === null;
-  return !round.reply && !takenBack(seen.reply.replyToken);
+  return !round.reply && !standsNoMore(seen.reply, round) && !takenBack(seen.reply.replyToken);
+}
+
+/** The store itself says that the server refused just this recording of the reply. */
+function standsNoMore(
+  reply: { readonly replyToken: string; readonly recordedAt: number },
+  { takenBack }: OracleRound,
+): boolean {
+  return (takenBack ?? []).some(
+    (taken) => taken.replyToken === reply.replyToken && taken.recordedAt === reply.recordedAt,
+  );
 }
 
 function isJson(text = ''): boolean {

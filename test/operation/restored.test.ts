@@ -116,6 +116,25 @@ describe('a row that is older than its run', () => {
     const refused = { replyToken: 't', verdict: { kind: 'refused', reason: 'no' } } as const;
     expect(isBehind({ ...known, replyVerdicts: [refused] }, none, true)).toBeNull();
   });
+
+  it('may lack a reply that another run took back, but not the same reply recorded again', () => {
+    const waiting = { ...round, closedAt: null, reply: { ...delivered, deliveredAt: null } };
+    const seen = foldRow(startedRecord(), { ...full, rounds: [waiting] });
+    const without = (recordedAt: number, replyToken = 't'): RowSnapshot => ({
+      ...full,
+      rounds: [{ ...waiting, reply: null, takenBack: [{ replyToken, recordedAt }] }],
+    });
+    expect(isBehind(seen, without(1), true)).toBeNull();
+    expect(isBehind(seen, without(2), true)).toBe('the row misses a reply');
+    expect(isBehind(seen, without(1, 'u'), true)).toBe('the row misses a reply');
+    const arrived = foldRow(startedRecord(), full);
+    const gone = { ...full, rounds: without(1).rounds.map((taken) => ({ ...taken, closedAt: 4 })) };
+    expect(isBehind(arrived, gone, true)).toBe('the row misses the delivery of a reply');
+    expect([foldRow(seen, without(1)).rounds[0]?.reply, foldRow(seen, without(2)).rounds[0]?.reply]).toEqual([
+      null,
+      waiting.reply,
+    ]);
+  });
 });
 
 describe('an operator’s word about a ledger that is behind', () => {

@@ -15,6 +15,18 @@ import { HOUR_MS, MINUTE_MS, POLICY, RESULT, sampleRow, T0 } from './sample-row.
 const OWN_RUN = 'run-1';
 const OTHER_RUN = 'run-9';
 
+/** Recorded by another run, and not delivered by it. */
+const OTHERS_REPLY = 'reply of another run';
+
+/** The server refused it there. */
+function withoutOthersReply(round: InputRound): InputRound {
+  const { reply, takenBack = [] } = round;
+  if (reply?.replyToken !== OTHERS_REPLY || reply.deliveredAt !== null || round.closedAt !== null)
+    return round;
+  const { replyToken, recordedAt } = reply;
+  return { ...round, reply: null, takenBack: [...takenBack, { replyToken, recordedAt }] };
+}
+
 type Opened<K> = Extract<Step, { kind: K }>;
 
 /** The reply holds a result, and it may not be taken. */
@@ -104,6 +116,7 @@ export class World {
   overtake(): void {
     if (this.row.executionEpoch === 0) return;
     this.#put({ executionEpoch: this.row.executionEpoch + 1, ownerRunId: OTHER_RUN });
+    if (this.fault(0.7)) this.#put({ rounds: this.row.rounds.map(withoutOthersReply) });
   }
 
   /** Evidence that a process thought dead writes late. */
@@ -337,6 +350,15 @@ export class World {
       return { kind: 'answered', at: this.nowMs, row: this.row, replyToken, verdict };
     };
     if (this.fault(0.2)) return answered({ kind: 'refused', reason: 'does not fit the schema' });
+    if (this.fault(0.15)) {
+      const reply = { replyDigest: 'other', replyToken: OTHERS_REPLY, action, recordedAt: this.nowMs };
+      const others = { ...reply, sendingAt: null, deliveredAt: null };
+      const rounds = this.row.rounds.map((round) =>
+        round.roundId === roundId && !round.reply ? { ...round, reply: others } : round,
+      );
+      this.#put({ rounds });
+      return answered({ kind: 'alreadyAnswered', whenAt: this.nowMs });
+    }
     const isBeforeWork = !this.row.remoteReference;
     if (!isBeforeWork && (this.remote.gaveUpAt <= this.nowMs || this.remote.endedAt <= this.nowMs)) {
       this.closeRounds();

@@ -122,8 +122,12 @@ export function roundsSuite(harness: () => StoreHarness): void {
       const asked = await store.recordRound(CALL, newRound('round-1'));
       await store.recordReply(fence(), 'round-1', reply('yes'), '"yes"');
       await store.recordSending(CALL, 'round-1', 'yes', AT + 30);
-      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(asked);
-      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(asked);
+      // The row remembers which one it was: a run that has seen it must not take the row for an older one.
+      const { replyToken, recordedAt } = reply('yes');
+      const takenBack = [{ replyToken, recordedAt }];
+      const open = { ...asked, rounds: asked.rounds.map((round) => ({ ...round, takenBack })) };
+      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(open);
+      expect(await store.retractReply(CALL, 'round-1', 'yes')).toEqual(open);
       expect((await store.wireState(CALL)).rounds['round-1']?.replyJson).toBeNull();
       const other = await store.recordReply(fence(), 'round-1', reply('no'), '"no"');
       expect(other.rounds[0]?.reply).toEqual(reply('no'));
