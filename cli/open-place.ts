@@ -87,7 +87,7 @@ export async function storedEnd(
   if (!reader || !row?.receipt) return null;
   const { result } = row.receipt;
   const bytes = result && (await reader.readResult(result.digest));
-  const resultJson = bytes ? Buffer.from(bytes).toString('utf8') : null;
+  const resultJson = bytes && bytes.byteLength > 0 ? Buffer.from(bytes).toString('utf8') : null;
   const run = { callNodeId, workflowId: workflowIdOf(callNodeId), runId: row.ownerRunId };
   return viewOfEnd(row.receipt, resultJson, run);
 }

@@ -186,7 +186,7 @@ export class ToolOperationHandle {
     let { resultJson } = end;
     if (resultJson === null && receipt.result && this.#results) {
       const bytes = await this.#results.readResult(receipt.result.digest);
-      resultJson = bytes === null ? null : Buffer.from(bytes).toString('utf8');
+      resultJson = bytes === null || bytes.byteLength === 0 ? null : Buffer.from(bytes).toString('utf8');
     }
     const toolResult = resultJson === null ? null : (JSON.parse(resultJson) as JsonValue);
     return { receipt, outcome: receipt.outcome, toolResult, resultJson };

@@ -122,7 +122,8 @@ function applyStep(record: ToolOperation, fact: StepFact): ToolOperation {
   if (fact.kind === 'ledgerMissing')
     return flagLedger(record, fact.at, fact.evidence, fact.isOpening === true);
   const isOpening = fact.kind === 'opened';
-  const behind = isBehind(record, fact.row, isOpening);
+  // Nothing runs beside an opening, nor beside a submission that went on with its replies.
+  const behind = isBehind(record, fact.row, isOpening || fact.kind === 'submitted');
   const mayEndBehind = isOpening && record.operator?.isAboutLedger === true;
   if (behind && !mayEndBehind) return flagLedger(record, fact.at, behind, isOpening);
   const tookOver = fact.row.executionEpoch > record.executionEpoch;

@@ -25,7 +25,8 @@ export function deriveState(record: Omit<ToolOperation, 'state'>): OperationStat
 
 /** The submission came back with questions instead of work: it goes on with the replies, unless somebody has cancelled. */
 export function isAskedBeforeWork(record: Omit<ToolOperation, 'state'>): boolean {
-  if (record.remoteReference) return false;
+  // A row from before the submission knows nothing of where it stands now.
+  if (record.remoteReference || record.hasForgotten) return false;
   const isCancelled = record.cancelAsked !== null || record.cancelGeneration > 0;
   return !isCancelled && openRounds(record.rounds).length > 0;
 }

@@ -32,6 +32,22 @@ export function submissionKey(callNodeId: string, primitives: DigestPrimitives):
   return `dtc-${primitives.sha256Hex(`submission:${callNodeId}`).slice(0, 40)}`;
 }
 
+/**
+ * The request id of a submission (AIP-155): 122 bits of a hash in the form of a UUID4, because strict servers take no other
+ * form and the zero UUID is invalid.
+ */
+export function requestId(key: string, primitives: DigestPrimitives): string {
+  const hex = primitives.sha256Hex(`request-id:${key}`);
+  const variant = '89ab'[Number.parseInt(hex.slice(16, 17), 16) % 4];
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    `${variant}${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join('-');
+}
+
 /** One question: digest of reference, wire key (session and JSON-RPC id, or input key) and the request itself. */
 export function roundId(
   round: { readonly remoteId: string; readonly wireKey: string; readonly request: JsonValue },

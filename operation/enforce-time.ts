@@ -3,7 +3,13 @@
 
 import { deriveState } from './derive-state.js';
 import { LIMITS } from './limits.js';
-import { isTriedEnough, looksWithoutSending, openRounds, waitDeadlineAt } from './policy.js';
+import {
+  isRequestIdAlive,
+  isTriedEnough,
+  looksWithoutSending,
+  openRounds,
+  waitDeadlineAt,
+} from './policy.js';
 import type { ToolOperation } from './record.js';
 import { holdOperation } from './hold.js';
 
@@ -63,6 +69,13 @@ function enforceUnknown(record: ToolOperation, at: number): ToolOperation {
   const isBarred = record.cancelGeneration > 0 || openRounds(record.rounds).length > 0;
   if (!looksWithoutSending(record.submissionPolicy) && isBarred) {
     return holdOperation(record, 'ambiguous-submission', at, evidence);
+  }
+  if (
+    record.submissionPolicy === 'request-id' &&
+    !isRequestIdAlive(record.submissionLegs, record.policy, at)
+  ) {
+    const dead = 'the server may have forgotten the request id, so it is not sent again';
+    return holdOperation(record, 'ambiguous-submission', at, `${dead} (${evidence})`);
   }
   if (record.submissionPolicy === 'repeatable') {
     const spent = isTriedEnough(record.submissionLegs) || record.cancelAsked !== null;

@@ -50,16 +50,16 @@ function mergeRounds(known: readonly InputRound[], rows: readonly InputRound[]):
 
 /**
  * Names what the row has forgotten (a restored backup), or null. The row only ever gains facts.
- * `isOpening`: nothing runs beside the opening of a row, so that its rounds too must be as new as those the run knows.
+ * `isAlone`: nothing ran beside the step that brought the row, so that its rounds too must be as new as those the run knows.
  */
-export function isBehind(record: ToolOperation, row: RowSnapshot, isOpening: boolean): string | null {
+export function isBehind(record: ToolOperation, row: RowSnapshot, isAlone: boolean): string | null {
   if (row.executionEpoch < record.executionEpoch) return 'the row holds an older execution epoch';
   const lostLeg = missingLeg(record, row);
   if (lostLeg) return lostLeg;
   if (record.remoteReference && !record.remoteReference.isUnseen && !row.remoteReference)
     return 'the row misses the remote reference';
   if (row.rounds.length < record.rounds.length) return 'the row misses an input round';
-  const lostReply = isOpening ? missingReply(record, row) : null;
+  const lostReply = isAlone ? missingReply(record, row) : null;
   if (lostReply) return lostReply;
   if (row.cancelGeneration < record.cancelGeneration) return 'the row holds an older cancel generation';
   if (isDeliveryOlder(record, row)) return 'the row holds an older delivery of the cancel';

@@ -46,6 +46,8 @@ export const LIMITS = {
   fetchBudgetMs: 10 * MINUTE_MS,
   inputBudgetMs: 24 * HOUR_MS,
   synchronousBoundMs: 60 * SECOND_MS,
+  /** How long a server remembers a request id (AIP-155), where nothing else is configured. */
+  requestIdWindowMs: 60 * MINUTE_MS,
 
   // pace (ms)
   pollFloorMs: 1 * SECOND_MS,
@@ -72,6 +74,9 @@ export const LIMITS = {
   /** An open row younger than this is left alone: its start may be on its way. */
   sweepAgeMs: 1 * MINUTE_MS,
   retryAfterCeilingMs: 1 * HOUR_MS,
+
+  /** Of a request id's window: the rest is for what is still on its way when it closes. */
+  requestIdUsableShare: 0.9,
 
   // one request on the wire (ms)
   requestTimeoutMs: 30 * SECOND_MS,

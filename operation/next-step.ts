@@ -109,6 +109,7 @@ function stepWhileUnknown(record: ToolOperation, nowMs: number): Step {
   switch (record.submissionPolicy) {
     case 'key-argument':
     case 'key-meta':
+    case 'request-id':
     case 'repeatable':
       // The same key again is the look-up; a repeatable tool is simply sent again.
       return {

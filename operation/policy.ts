@@ -3,7 +3,14 @@
 
 import { LIMITS } from './limits.js';
 import type { SubmissionPolicyName } from './names.js';
-import type { InputRound, LegOutcome, LookUpSettings, RowSnapshot, SubmissionLeg } from './row.js';
+import type {
+  InputRound,
+  LegOutcome,
+  LookUpSettings,
+  OperationPolicy,
+  RowSnapshot,
+  SubmissionLeg,
+} from './row.js';
 import type { ToolOperation } from './record.js';
 
 /** Bytes of this leg may be on the wire and nobody knows what became of them. */
@@ -39,7 +46,7 @@ export function mayProveAbsence(row: Pick<RowSnapshot, 'legs' | 'policy'>, looke
 
 /** A look-up that sends nothing again: it goes on where no further leg may be claimed. */
 export function looksWithoutSending(policy: SubmissionPolicyName | null): boolean {
-  return policy === 'session-list' || policy === 'lookup-tool';
+  return policy === 'session-list' || policy === 'operation-list' || policy === 'lookup-tool';
 }
 
 /** Where the submission key rides, or null where none is sent. */
@@ -63,6 +70,20 @@ export function isTriedEnough(legs: readonly SubmissionLeg[]): boolean {
 }
 
 /**
+ * Whether a request id may be sent again at `at` (AIP-155): the server remembers it for a while only, and then the same id
+ * starts new work. Counted from the first leg in doubt, the earliest that the server may have begun to remember.
+ */
+export function isRequestIdAlive(
+  legs: readonly SubmissionLeg[],
+  policy: Pick<OperationPolicy, 'requestIdWindowMs'> | null,
+  at: number,
+): boolean {
+  const sinceAt = Math.min(...unsettledLegs(legs).map((leg) => leg.claimedAt));
+  const windowMs = policy?.requestIdWindowMs ?? LIMITS.requestIdWindowMs;
+  return at < sinceAt + windowMs * LIMITS.requestIdUsableShare;
+}
+
+/**
  * `asked`: questions wait for their replies, and the next leg takes them along. `spent`: absence is proved and a further
  * leg would be safe, but there were enough of them.
  */
@@ -70,9 +91,10 @@ export type ClaimRuling = 'granted' | 'cancelled' | 'settled' | 'asked' | 'ambig
 
 /**
  * Whether a further leg may be claimed (DESIGN section 5). The store asks this inside the claiming transaction,
- * so a zombie attempt can never claim what its operation has moved past.
+ * so a zombie attempt can never claim what its operation has moved past. Who does not say when it is (`at`) is granted
+ * nothing that depends on the time.
  */
-export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
+export function rulingOnClaim(row: RowSnapshot, at = Number.POSITIVE_INFINITY): ClaimRuling {
   if (row.receipt || row.terminalObservation || row.remoteReference || row.rejection) return 'settled';
   if (row.cancelGeneration > 0) return 'cancelled';
   if (row.hasForgotten) return 'ambiguous';
@@ -87,6 +109,8 @@ export function rulingOnClaim(row: RowSnapshot): ClaimRuling {
     case 'key-argument':
     case 'key-meta':
       return 'granted';
+    case 'request-id':
+      return isRequestIdAlive(row.legs, row.policy, at) ? 'granted' : 'ambiguous';
     case 'repeatable':
       return isTriedEnough(row.legs) ? 'ambiguous' : 'granted';
     default:
@@ -176,13 +200,17 @@ export interface PolicyGrounds {
   readonly idempotent: boolean;
   /** The contract can list the operation's own submissions. */
   readonly canList: boolean;
+  /** What the contract offers for this very tool by declaration; absent where nothing is. */
+  readonly offered?: 'request-id' | 'operation-list' | undefined;
 }
 
-/** DESIGN section 5: configured, else repeat-safe by declaration, else the session's list, else never again. */
+/** DESIGN section 5: configured, else a request id, else repeat-safe by declaration, else a list, else never again. */
 export function decideSubmissionPolicy(grounds: PolicyGrounds): SubmissionPolicyName {
   if (grounds.configured === 'session-list' && !grounds.canList) return 'at-most-once';
   if (grounds.configured) return grounds.configured;
+  // The server itself tells a repeat from a new request: better than running twice what may run twice.
+  if (grounds.offered === 'request-id') return grounds.offered;
   const trusted = grounds.trustAnnotations && (grounds.readOnly || grounds.idempotent);
   if (grounds.sideEffects === 'none' || trusted) return 'repeatable';
-  return grounds.canList ? 'session-list' : 'at-most-once';
+  return grounds.offered ?? (grounds.canList ? 'session-list' : 'at-most-once');
 }

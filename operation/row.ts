@@ -157,12 +157,14 @@ export interface OperationPolicy {
   readonly recheckGapMs?: number;
   /** As configured; null = decided from what the server declares when the operation is submitted. */
   readonly submissionPolicy: SubmissionPolicyName | null;
-  /** Argument name or `_meta` key that takes the submission key. */
+  /** Argument name, `_meta` key or request field (request-id) that takes the submission key. */
   readonly keyName: string | null;
   /** The only descriptor of the tool that is called; absent: any. */
   readonly descriptorDigest?: string;
   /** Of `lookup-tool` only; rows of earlier releases lack it. */
   readonly lookUp?: LookUpSettings;
+  /** Of `request-id` only: how long the server remembers one (AIP-155); absent = the limit's. */
+  readonly requestIdWindowMs?: number;
   readonly sideEffects: 'none' | 'unknown';
   readonly protocol: AdapterName | 'auto';
   readonly onUnresolved:

@@ -4,6 +4,7 @@
 import type { JsonObject, JsonValue } from '../operation/json.js';
 import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
 import type { InputAction, LookUpSettings, Question, RemoteReference } from '../operation/row.js';
+import type { DeclaredMethod } from './declared-method.js';
 
 /** A configured tool server as the worker knows it. `headers` may hold credentials: never stored, never logged. */
 export interface ToolServer {
@@ -13,6 +14,8 @@ export interface ToolServer {
   readonly protocol: AdapterName | 'auto';
   readonly maxPollsPerSecond: number;
   readonly trustAnnotations: boolean;
+  /** Methods that start work, by tool name: of a contract whose servers publish none (`aip-151`). */
+  readonly methods?: Readonly<Record<string, DeclaredMethod>>;
 }
 
 /** What one call puts on the wire. */
@@ -56,6 +59,12 @@ export interface Negotiated {
   };
   /** The second tool that was asked for; null where the server does not publish it, absent where none was. */
   readonly lookUpTool?: PublishedTool | null;
+  /** How this very tool's submissions are told apart or found again, where that is declared. */
+  readonly offered?: 'request-id' | 'operation-list' | undefined;
+  /** What no schema can say: why these arguments cannot be put on the wire, or null. */
+  readonly objectionTo?: (args: JsonObject) => string | null;
+  /** The descriptor is our own configuration: where it changed, a repeat would be another request. */
+  readonly isDeclared?: true;
 }
 
 /** What a server publishes about a tool that is only read with. */
@@ -97,7 +106,8 @@ export interface Observation {
 
 export type Submission =
   | { readonly kind: 'referenced'; readonly reference: RemoteReference; readonly observation: Observation }
-  | { readonly kind: 'answered'; readonly result: ReceivedResult }
+  /** `reference`: where the contract names even work that is over at once. */
+  | { readonly kind: 'answered'; readonly result: ReceivedResult; readonly reference?: RemoteReference }
   /**
    * Asked before there is a task: the call goes on with the replies, as another leg (MCP 2026-07-28, SEP-2322), or comes
    * again once a link was opened (MCP 2025-11-25, elicitation, -32042).
@@ -172,8 +182,11 @@ export interface ToolAdapter {
   submit(call: ToolCall, session: JsonObject, hooks: SubmitHooks): Promise<Submission>;
   /** `provedAbsent` is what the contract or the operator's declaration proves; whether it counts yet, the store rules. @throws WireFault Transient */
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
-  /** @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation */
-  observe(server: ToolServer, reference: RemoteReference): Promise<Observation>;
+  /**
+   * `maxResultBytes`: as for `fetchResult`, where the contract carries the result in the status.
+   * @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation
+   */
+  observe(server: ToolServer, reference: RemoteReference, maxResultBytes?: number): Promise<Observation>;
   /** A new session for the same reference, after the old one was lost. @throws WireFault Transient */
   renewSession(server: ToolServer, reference: RemoteReference): Promise<RemoteReference>;
   /** Where a lost question can be replayed from, or null. Best effort: never throws. */
@@ -214,8 +227,11 @@ export interface ToolAdapter {
     reference: RemoteReference,
     maxResultBytes?: number,
   ): Promise<FetchedResult>;
-  /** Ends the session, best effort, after the receipt is committed. Never throws. */
-  release(server: ToolServer, session: JsonObject): Promise<void>;
+  /**
+   * Ends the session, best effort, after the receipt is committed. `endedId`: the remote work whose end the receipt holds.
+   * Never throws.
+   */
+  release(server: ToolServer, session: JsonObject, endedId?: string): Promise<void>;
 }
 
 /** All wire contracts behind one door: negotiation picks the contract, later steps ask for the pinned one. */

@@ -9,7 +9,7 @@ import type { Socket } from 'node:net';
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface HttpRequest {
-  readonly method: 'POST' | 'GET' | 'DELETE';
+  readonly method: 'POST' | 'GET' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: string;
   /** May hold credentials. */
   readonly headers: Readonly<Record<string, string>>;

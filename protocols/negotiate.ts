@@ -2,6 +2,7 @@
 // Must never call a tool, nor leave a session behind that no operation will use.
 
 import type { Negotiation, ToolServer } from './adapter.js';
+import { negotiateDeclared } from './aip-151/negotiate.js';
 import { negotiateMcp } from './mcp/negotiate.js';
 import { releaseSession } from './mcp/session.js';
 import { discover, negotiateModern } from './mcp-2026-07-28/negotiate.js';
@@ -29,6 +30,7 @@ export function createNegotiation(nowMs: () => number = Date.now) {
     tool: string,
     lookUpTool?: string,
   ): Promise<Negotiation> {
+    if (server.protocol === 'aip-151') return negotiateDeclared(server, tool);
     if (server.protocol === 'mcp/2026-07-28') return negotiatePinned(server, tool, lookUpTool);
     const legacy = await negotiateMcp(server, tool, lookUpTool);
     if (server.protocol !== 'auto' || isTasked(legacy)) return legacy;

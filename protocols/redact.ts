@@ -41,7 +41,8 @@ function wellFormed(text: string): string {
 }
 
 function secretsOf(server: ToolServer): readonly string[] {
-  const values = Object.values(server.headers).flatMap(partsOfHeader);
+  const ofMethods = Object.values(server.methods ?? {}).flatMap(({ headers }) => Object.values(headers));
+  const values = [...Object.values(server.headers), ...ofMethods].flatMap(partsOfHeader);
   return [...values, ...partsOfUrl(server.url)];
 }
 

@@ -3,6 +3,7 @@
 
 import type { AdapterName } from '../operation/names.js';
 import type { ProtocolRegistry, ToolAdapter } from './adapter.js';
+import { Aip151Adapter } from './aip-151/adapter.js';
 import { Mcp20251125Adapter } from './mcp-2025-11-25/adapter.js';
 import { Mcp20260728Adapter } from './mcp-2026-07-28/adapter.js';
 import { createNegotiation } from './negotiate.js';
@@ -12,6 +13,7 @@ export function createProtocolRegistry(): ProtocolRegistry {
   const adapters: Readonly<Record<AdapterName, ToolAdapter>> = {
     'mcp/2025-11-25': new Mcp20251125Adapter(),
     'mcp/2026-07-28': new Mcp20260728Adapter(),
+    'aip-151': new Aip151Adapter(),
     synchronous: new SynchronousAdapter(),
   };
   return { negotiate: createNegotiation(), adapter: (name) => adapters[name] };

@@ -46,7 +46,7 @@ export async function writeRejection(work: RowWork, rejection: Rejection): Promi
  * nothing was sent and any attempt may claim.
  */
 export async function claimLeg(work: RowWork, claimToken: string, at: number): Promise<ClaimRuling> {
-  const ruling = rulingOnClaim(work.row);
+  const ruling = rulingOnClaim(work.row, at);
   if (ruling !== 'granted') return ruling;
   await work.tx
     .insertInto('submission_leg')

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { LIMITS } from '../operation/limits.js';
-import { ADAPTERS, SUBMISSION_POLICIES, type SubmissionPolicyName } from '../operation/names.js';
+import { ADAPTERS, type SubmissionPolicyName } from '../operation/names.js';
 import { isJsonPointer } from '../operation/json-pointer.js';
 import type { LookUpSettings, OperationPolicy } from '../operation/row.js';
 import { listOf } from './configuration-error.js';
@@ -21,18 +21,20 @@ export interface ToolSettings {
   readonly submission: SubmissionSettings | null;
   readonly sideEffects: OperationPolicy['sideEffects'];
   readonly onUnresolved: OperationPolicy['onUnresolved'];
+  /** Of a declared method whose server deduplicates by a request id. */
+  readonly requestId?: { readonly field: string; readonly windowMs: number };
 }
 
 export interface SubmissionSettings {
   readonly policy: SubmissionPolicyName;
-  /** Argument name or `_meta` key that takes the submission key. */
+  /** Argument name (key-argument) or `_meta` key (key-meta); of a declared method its own field. */
   readonly keyName: string | null;
   /** Of `lookup-tool` only. */
   readonly lookUp?: LookUpSettings;
 }
 
 /** An object with these keys only; a stranger is told the nearest of them. */
-function strict<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+export function strict<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const allowed = Object.keys(shape);
   return z.strictObject(shape, {
     error(issue) {
@@ -46,18 +48,18 @@ function strict<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   });
 }
 
-const duration = z.unknown().transform((value, context) => {
+export const duration = z.unknown().transform((value, context) => {
   const durationMs = parseDurationMs(value);
   if (durationMs !== null) return durationMs;
   context.addIssue({ code: 'custom', message: `must be a duration: ${DURATION_FORMS}` });
   return z.NEVER;
 });
 
-function oneOf<const Words extends readonly string[]>(words: Words) {
+export function oneOf<const Words extends readonly string[]>(words: Words) {
   return z.enum(words, { error: `must be ${listOf(words)}` });
 }
 
-function keyName(what: string) {
+export function keyName(what: string) {
   const error = `must be ${what}`;
   return z.string({ error }).min(1, { error });
 }
@@ -87,6 +89,16 @@ const lookUpTool = strict({
   error: 'must have either "argument" or "key" to carry the key of the submission',
 });
 
+/** Policies of calls to a published tool. */
+const POLICIES = [
+  'key-argument',
+  'key-meta',
+  'lookup-tool',
+  'session-list',
+  'repeatable',
+  'at-most-once',
+] as const;
+
 const submission = z
   .discriminatedUnion(
     'policy',
@@ -101,7 +113,7 @@ const submission = z
       strict({ policy: z.literal('repeatable') }),
       strict({ policy: z.literal('at-most-once') }),
     ],
-    { error: `must be an object whose "policy" is ${listOf(SUBMISSION_POLICIES)}` },
+    { error: `must be an object whose "policy" is ${listOf(POLICIES)}` },
   )
   .transform((given): SubmissionSettings => {
     switch (given.policy) {
@@ -141,7 +153,7 @@ const onUnresolved = z.unknown().transform((value, context): OperationPolicy['on
 const closeAfter = strict({ closeAfter: duration });
 
 const RESULT_BYTES_FORMS = `must be a whole number of bytes from 1024 to ${LIMITS.storedResultCeilingBytes}`;
-const resultBytes = z
+export const resultBytes = z
   .int({ error: RESULT_BYTES_FORMS })
   .min(1_024, { error: RESULT_BYTES_FORMS })
   .max(LIMITS.storedResultCeilingBytes, { error: RESULT_BYTES_FORMS });
@@ -149,14 +161,19 @@ const resultBytes = z
 const DIGEST_FORM = "must be the SHA-256 of the tool's descriptor as 64 hex digits (dtc doctor shows it)";
 const descriptorDigest = z.string({ error: DIGEST_FORM }).regex(/^[0-9a-f]{64}$/, { error: DIGEST_FORM });
 
-const toolSettings = strict({
+/** What may be said of every tool, whatever its contract. */
+export const commonShape = {
   waitBudget: duration.optional(),
   synchronousBound: duration.optional(),
   maxResultBytes: resultBytes.optional(),
-  descriptor: descriptorDigest.optional(),
-  submission: submission.optional(),
   sideEffects: oneOf(['none', 'unknown']).optional(),
   onUnresolved: onUnresolved.optional(),
+};
+
+const toolSettings = strict({
+  ...commonShape,
+  descriptor: descriptorDigest.optional(),
+  submission: submission.optional(),
 }).transform((given): ToolSettings => ({
   waitBudgetMs: given.waitBudget ?? null,
   synchronousBoundMs: given.synchronousBound ?? null,
@@ -167,12 +184,15 @@ const toolSettings = strict({
   onUnresolved: given.onUnresolved ?? { kind: 'hold' },
 }));
 
-const pollRate = z
+/** A declared method lives in a map of its own: no published tool speaks that contract. */
+const PUBLISHED = ADAPTERS.filter((adapter) => adapter !== 'aip-151');
+
+export const pollRate = z
   .number({ error: 'must be a number above 0' })
   .positive({ error: 'must be a number above 0' });
 
 const shape = {
-  protocol: oneOf(['auto', ...ADAPTERS]).default('auto'),
+  protocol: oneOf(['auto', ...PUBLISHED]).default('auto'),
   maxPollsPerSecond: pollRate.default(1),
   /** Of every tool that says nothing else. */
   maxResultBytes: resultBytes.optional(),

@@ -18,11 +18,15 @@ export type ServerInspection =
       /** Tools with settings that the server does not publish, each with the nearest name it does. */
       readonly strangers: readonly { readonly name: string; readonly nearest: string | null }[];
     }
+  /** Nothing can be asked of it without starting work. */
+  | { readonly kind: 'declared'; readonly toolNames: readonly string[] }
   | { readonly kind: 'unusable'; readonly why: string };
 
 /** Never throws for what the server does. */
 export async function inspectServer(configured: ConfiguredServer): Promise<ServerInspection> {
   if (configured.unavailable !== null) return { kind: 'unusable', why: configured.unavailable };
+  if (configured.server.methods)
+    return { kind: 'declared', toolNames: Object.keys(configured.server.methods) };
   try {
     return await inspect(configured.server, Object.keys(configured.tools));
   } catch (error) {

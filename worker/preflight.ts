@@ -67,7 +67,7 @@ export async function preflight(
     keyPlaceOf(submissionPolicy, lookUp) === 'argument' && keyName !== null
       ? { ...args, [keyName]: submissionKey('preflight', digests) }
       : args;
-  const miss = checkSchema(negotiation.inputSchema, keyed);
+  const miss = checkSchema(negotiation.inputSchema, keyed) ?? negotiation.objectionTo?.(keyed) ?? null;
   if (miss === null) return;
   throw new PreflightError('bad-arguments', `the arguments do not fit "${tool}" of ${serverName}: ${miss}`);
 }

@@ -2,20 +2,32 @@
 // `durable` per server. Foreign keys are none of its business. Must never put a value into an error text or note.
 
 import { readFile } from 'node:fs/promises';
-import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { LIMITS } from '../operation/limits.js';
 import type { OperationPolicy } from '../operation/row.js';
 import type { ToolServer } from '../protocols/adapter.js';
-import { ConfigurationError, listOf, type Mistake, pathOf } from './configuration-error.js';
+import { ConfigurationError, listOf, pathOf } from './configuration-error.js';
 import {
   DURABLE_KEYS,
   type DurableSettings,
   durableSettings,
   type ToolSettings,
 } from './durable-settings.js';
-import { type Environment, expandReferences } from './environment-references.js';
+import type { Environment } from './environment-references.js';
 import { editDistance } from '../primitives/edit-distance.js';
 import { nearestWord } from './nearest-word.js';
+import { readOperationServer } from './operation-servers.js';
+import {
+  checkHeader,
+  checkServerName,
+  isEntries,
+  type JsonEntries,
+  type Keys,
+  mistake,
+  type Reading,
+  readText,
+  readTexts,
+  readUrl,
+} from './reading.js';
 
 export { ConfigurationError };
 
@@ -59,6 +71,10 @@ export function parseToolServers(json: unknown, env: Environment): ToolServersCo
     const configured = readServer(name, entry, reading);
     if (configured) servers.set(name, configured);
   }
+  for (const [name, entry] of operationServerEntries(json, reading)) {
+    const configured = readOperationServer(name, entry, reading);
+    if (configured) servers.set(name, configured);
+  }
   const [first, ...more] = reading.mistakes;
   if (first) throw new ConfigurationError(first, ...more);
   return { servers, notes: reading.notes };
@@ -84,9 +100,10 @@ export function policyOf(
     synchronousBoundMs: settings?.synchronousBoundMs ?? LIMITS.synchronousBoundMs,
     ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     submissionPolicy: settings?.submission?.policy ?? null,
-    keyName: settings?.submission?.keyName ?? null,
+    keyName: settings?.submission?.keyName ?? settings?.requestId?.field ?? null,
     ...(settings?.descriptorDigest === undefined ? {} : { descriptorDigest: settings.descriptorDigest }),
     ...(settings?.submission?.lookUp ? { lookUp: settings.submission.lookUp } : {}),
+    ...(settings?.requestId ? { requestIdWindowMs: settings.requestId.windowMs } : {}),
     sideEffects: settings?.sideEffects ?? 'unknown',
     protocol: config?.server.protocol ?? 'auto',
     onUnresolved: settings?.onUnresolved ?? { kind: 'hold' },
@@ -103,19 +120,6 @@ const UNAVAILABLE: Readonly<Record<Transport, string | null>> = {
 };
 const HTTP_TYPES = ['http', 'streamable-http', 'streamableHttp'];
 
-type Keys = readonly PropertyKey[];
-type JsonEntries = Readonly<Record<string, unknown>>;
-
-interface Reading {
-  readonly env: Environment;
-  readonly mistakes: Mistake[];
-  readonly notes: string[];
-}
-
-function mistake(reading: Reading, keys: Keys, message: string): void {
-  reading.mistakes.push({ path: pathOf(keys), message });
-}
-
 function parseJson(file: string, text: string): unknown {
   try {
     return JSON.parse(text);
@@ -128,28 +132,46 @@ function parseJson(file: string, text: string): unknown {
   }
 }
 
+const SERVER_MAPS = ['mcpServers', 'operationServers'];
+
 function serverEntries(json: unknown, reading: Reading): readonly [string, unknown][] {
-  if (!isEntries(json) || !isEntries(json['mcpServers'])) {
-    const near = isEntries(json)
-      ? Object.keys(json).find((key) => editDistance(key, 'mcpServers') <= 2)
-      : undefined;
-    const hint =
-      near === undefined || near === 'mcpServers' ? '' : `; did you mean it by ${JSON.stringify(near)}?`;
-    mistake(reading, ['mcpServers'], `must be an object with one key per server, each with a "url"${hint}`);
+  const isWithout = isEntries(json) && !('mcpServers' in json) && 'operationServers' in json;
+  if (isEntries(json) && (isWithout || isEntries(json['mcpServers']))) {
+    for (const key of Object.keys(json)) noteMisspelt(pathOf([key]), key, SERVER_MAPS, reading);
+    if ('durable' in json) mistake(reading, ['durable'], 'belongs under one server: mcpServers.NAME.durable');
+    return Object.entries((json['mcpServers'] as JsonEntries | undefined) ?? {});
+  }
+  const strangers = isEntries(json) ? Object.keys(json).filter((key) => !SERVER_MAPS.includes(key)) : [];
+  const near = strangers.find((key) => SERVER_MAPS.some((known) => editDistance(key, known) <= 2));
+  const hint = near === undefined ? '' : `; did you mean it by ${JSON.stringify(near)}?`;
+  mistake(reading, ['mcpServers'], `must be an object with one key per server, each with a "url"${hint}`);
+  return [];
+}
+
+/** Servers of declared methods (AIP-151): they have a map of their own, because other programs would take them for MCP. */
+function operationServerEntries(json: unknown, reading: Reading): readonly [string, unknown][] {
+  const given = isEntries(json) ? json['operationServers'] : undefined;
+  if (given === undefined) return [];
+  if (!isEntries(given)) {
+    const message =
+      'must be an object with one key per server, each with a "url" and its methods in "durable.tools"';
+    mistake(reading, ['operationServers'], message);
     return [];
   }
-  for (const key of Object.keys(json)) noteMisspelt(pathOf([key]), key, ['mcpServers'], reading);
-  if ('durable' in json) mistake(reading, ['durable'], 'belongs under one server: mcpServers.NAME.durable');
-  return Object.entries(json['mcpServers']);
+  const taken = isEntries(json) && isEntries(json['mcpServers']) ? json['mcpServers'] : {};
+  for (const name of Object.keys(given).filter((own) => Object.hasOwn(taken, own))) {
+    mistake(
+      reading,
+      ['operationServers', name],
+      'is the name of a server under "mcpServers" too; rename one of them',
+    );
+  }
+  return Object.entries(given);
 }
 
 function readServer(name: string, entry: unknown, reading: Reading): ConfiguredServer | null {
   const keys = ['mcpServers', name];
-  const { fairnessKeyBytes } = LIMITS;
-  // The name is the fairness key of the poll queue, and the engine bounds that.
-  if (name === '' || Buffer.byteLength(name) > fairnessKeyBytes) {
-    mistake(reading, keys, `a server's name must have 1 to ${fairnessKeyBytes} bytes`);
-  }
+  checkServerName(keys, name, reading);
   if (!isEntries(entry)) {
     mistake(reading, keys, 'must be an object with a "url" (or a "command")');
     return null;
@@ -233,20 +255,6 @@ function transportOf(keys: Keys, entry: JsonEntries, reading: Reading): Transpor
   return null;
 }
 
-function readUrl(keys: Keys, given: unknown, reading: Reading): string {
-  const before = reading.mistakes.length;
-  const text = readText(keys, given, reading);
-  if (reading.mistakes.length > before) return '';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    mistake(reading, keys, 'must be an http:// or https:// URL');
-  } else if (url.username !== '' || url.password !== '') {
-    // URLs are shown to people; headers never are.
-    mistake(reading, keys, 'must not carry a user name or password; put them into "headers"');
-  }
-  return text;
-}
-
 /** Nothing of it is kept yet, but its mistakes are found today. */
 function readProgram(keys: Keys, entry: JsonEntries, reading: Reading): void {
   if (typeof entry['command'] !== 'string') mistake(reading, [...keys, 'command'], 'must be a string');
@@ -258,51 +266,4 @@ function readProgram(keys: Keys, entry: JsonEntries, reading: Reading): void {
     );
   }
   readTexts([...keys, 'env'], entry['env'], reading);
-}
-
-function readTexts(
-  keys: Keys,
-  given: unknown,
-  reading: Reading,
-  check: (name: string, text: string) => string | null = () => null,
-): Readonly<Record<string, string>> {
-  if (given === undefined) return {};
-  if (!isEntries(given)) {
-    mistake(reading, keys, 'must be an object whose values are strings');
-    return {};
-  }
-  return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => {
-      const text = readText([...keys, name], value, reading);
-      const wrong = check(name, text);
-      if (wrong !== null) mistake(reading, [...keys, name], wrong);
-      return [name, text];
-    }),
-  );
-}
-
-function readText(keys: Keys, given: unknown, reading: Reading): string {
-  if (typeof given !== 'string') {
-    mistake(reading, keys, 'must be a string');
-    return '';
-  }
-  const expansion = expandReferences(given, reading.env);
-  if (expansion.kind === 'expanded') return expansion.text;
-  mistake(reading, keys, expansion.message);
-  return '';
-}
-
-/** Found here, it names its path; found by the HTTP client, it would break each request instead. */
-function checkHeader(name: string, text: string): string | null {
-  try {
-    validateHeaderName(name);
-    validateHeaderValue(name, text);
-    return null;
-  } catch {
-    return 'is not a header that HTTP can carry: the name must be a token, the value visible Latin characters on one line';
-  }
-}
-
-function isEntries(value: unknown): value is JsonEntries {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

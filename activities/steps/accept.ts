@@ -47,12 +47,14 @@ async function releaseSession(row: RowSnapshot, ports: Ports): Promise<void> {
   // A renewed session lives in the reference.
   const current = row.remoteReference?.locator ?? session;
   if (!server || !current || !row.adapter) return;
-  await ports.protocols.adapter(row.adapter).release(server, current);
+  const endedId = row.terminalObservation ? row.remoteReference?.remoteId : undefined;
+  await ports.protocols.adapter(row.adapter).release(server, current, endedId);
 }
 
 async function inlineResultOf(receipt: Receipt, ports: Ports): Promise<string | null> {
   const { result } = receipt;
-  if (!result || result.sizeBytes > LIMITS.inlineResultBytes) return null;
+  // A result without a byte has no JSON text either.
+  if (!result || result.sizeBytes === 0 || result.sizeBytes > LIMITS.inlineResultBytes) return null;
   const bytes = await ports.receipts.readResult(result.digest);
   if (!bytes)
     throw new StepRetry('StoreUnavailable', 'the store does not give the result back', LIMITS.fetchRetryMs);

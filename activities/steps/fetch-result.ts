@@ -51,14 +51,15 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   }
 }
 
-function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
-  return reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytesOf(row));
+async function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
+  const maxResultBytes = maxResultBytesOf(row);
+  return withinBound(await reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytes), row);
 }
 
-/** A result that came within the status was not bounded on its way here. */
-function withinBound(inline: FetchedResult, row: RowSnapshot): FetchedResult {
-  const sizeBytes = inline.kind === 'result' ? inline.result.bytes.byteLength : 0;
-  if (sizeBytes <= maxResultBytesOf(row)) return inline;
+/** A result that comes within a status is read up to what any may have, so that its very size can be told. */
+function withinBound(fetched: FetchedResult, row: RowSnapshot): FetchedResult {
+  const sizeBytes = fetched.kind === 'result' ? fetched.result.bytes.byteLength : 0;
+  if (sizeBytes <= maxResultBytesOf(row)) return fetched;
   return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
 }
 

@@ -34,7 +34,12 @@ export async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports:
 async function sessionForResend(row: RowSnapshot, ports: Ports): Promise<JsonObject> {
   const negotiation = await ports.protocols.negotiate(serverOf(ports, row), row.tool);
   if (negotiation.kind === 'negotiated' && negotiation.negotiated.adapter === row.adapter) {
-    return negotiation.negotiated.session;
+    const { isDeclared, descriptorDigest, session } = negotiation.negotiated;
+    if (!isDeclared || descriptorDigest === row.descriptorDigest) return session;
+    throw new WireFault(
+      'NotSent',
+      `"${row.tool}" is declared otherwise than when it was sent: that is not repeated`,
+    );
   }
   throw new WireFault('NotSent', `the server does not offer "${row.tool}" under ${row.adapter} any more`);
 }
@@ -99,6 +104,7 @@ function submissionPolicyFor(negotiated: Negotiated, server: ToolServer, row: Ro
     readOnly: negotiated.annotations.readOnly,
     idempotent: negotiated.annotations.idempotent,
     canList: negotiated.canList,
+    offered: negotiated.offered,
   });
 }
 
@@ -129,7 +135,7 @@ function objectionTo(
     keyPlaceOf(policy.submissionPolicy, policy.lookUp) === 'argument' && policy.keyName
       ? { ...args, [policy.keyName]: row.submissionKey }
       : args;
-  const miss = ports.checkSchema(negotiated.inputSchema, keyed);
+  const miss = ports.checkSchema(negotiated.inputSchema, keyed) ?? negotiated.objectionTo?.(keyed) ?? null;
   return miss
     ? { code: 'bad-arguments', message: clip(`arguments of "${row.tool}": ${miss}`, LIMITS.evidenceChars) }
     : null;

@@ -22,6 +22,7 @@ import { silenceGapMs, withNotice } from './notice.js';
 import { type Look, lookAtQuestions, showRounds } from './questions.js';
 import { notBefore } from './not-before.js';
 import { type Reach, reachOf } from './reach.js';
+import { maxResultBytesOf, tooLargeEvidence } from './results.js';
 import { wireFaultFrom } from './unforeseen.js';
 
 export async function observe(input: ObserveInput, ports: Ports, attempt: Attempt): Promise<StepFact> {
@@ -34,7 +35,7 @@ export async function observe(input: ObserveInput, ports: Ports, attempt: Attemp
   const looking = showFloor(look);
   try {
     const reach = await reachInSession(looking, row);
-    const seen = await reach.adapter.observe(reach.server, reach.reference);
+    const seen = await reach.adapter.observe(reach.server, reach.reference, maxResultBytesOf(row));
     const foundAs = await confirm(looking, row, reach);
     await attempt.seam('observe:after-reply');
     if (foundAs.ownedBy !== undefined)
@@ -224,7 +225,8 @@ function foldFault(look: Look, row: RowSnapshot, fault: WireFault): StepFact {
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
   const finding = isCreateLag(look, row, fault) ? undefined : MISSES[fault.kind];
   if (finding) {
-    const missed = outcome(look, row, finding, fault.message);
+    const said = fault.isTooLarge ? tooLargeEvidence(fault.message, row) : fault.message;
+    const missed = outcome(look, row, finding, said);
     return { ...missed, ...notBefore(missed.at, fault.retryAfterMs) };
   }
   const nowMs = look.ports.clock.nowMs();

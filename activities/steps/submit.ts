@@ -178,6 +178,13 @@ async function recordSubmission(
 ): Promise<Sent> {
   const at = ports.clock.nowMs();
   if (submission.kind === 'answered') {
+    const named = submission.reference;
+    // A crash between these two commits leaves a reference: the end is then read from the work itself.
+    if (named) {
+      const recorded = await ports.receipts.recordReference(fence.callNodeId, claimToken, named, at);
+      // Another operation's work, or another piece than the operation's own: the end of this one is not its end.
+      if (recorded.ownedBy !== undefined || recorded.contradicts) return { row: recorded.row };
+    }
     const { outputSchema } = await ports.receipts.wireState(fence.callNodeId);
     const { observation, result } = terminalFromReply(submission.result, outputSchema, at, ports);
     const row = await ports.receipts.recordTerminal(fence.callNodeId, observation, result, {

@@ -42,6 +42,12 @@ async function checkServer(name: string, configured: ConfiguredServer): Promise<
   if (seen.kind === 'unusable') {
     return [wrong(what, seen.why, 'start it, or mend "url" and "headers" of this server')];
   }
+  if (seen.kind === 'declared') {
+    const methods = seen.toolNames.join(', ') || 'no methods';
+    return [
+      well(what, `aip-151, declared: ${methods} (not contacted: it could only be asked by starting work)`),
+    ];
+  }
   const { protocolVersion, hasTasks, toolNames, strangers } = seen;
   const tasks = hasTasks ? 'tasks' : 'no tasks (its tools are called synchronously)';
   return [

@@ -24,7 +24,7 @@ import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } f
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
-import { memberOf } from '../mcp/json-rpc.js';
+import { memberOf } from '../json-members.js';
 import { linksBeforeWork } from '../mcp/question.js';
 import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
 import { taskOf } from './decode.js';

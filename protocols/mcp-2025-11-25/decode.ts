@@ -7,7 +7,8 @@ import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import type { Observation, WireQuestion } from '../adapter.js';
 import type { ServerMessage } from '../mcp/channel.js';
-import { isDigestible, isObject } from '../mcp/json-rpc.js';
+import { isObject } from '../json-members.js';
+import { isDigestible } from '../mcp/json-rpc.js';
 import { readQuestion } from '../mcp/question.js';
 import type { Redact } from '../redact.js';
 

@@ -6,7 +6,7 @@ import { WireFault, type FetchedResult, type Observation } from '../adapter.js';
 import type { McpChannel } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { isSessionLost, readFaultOf, violation } from '../mcp/faults.js';
-import { memberOf } from '../mcp/json-rpc.js';
+import { memberOf } from '../json-members.js';
 import { protocolErrorOf, toolResultOf } from '../mcp/tool-call.js';
 import { relatedTaskOf } from './decode.js';
 import { taskParams } from './encode.js';

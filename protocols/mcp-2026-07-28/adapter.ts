@@ -68,13 +68,13 @@ export class Mcp20260728Adapter implements ToolAdapter {
     return { kind: 'cannotTell', evidence: 'MCP 2026-07-28 has no list of tasks' };
   }
 
-  async observe(server: ToolServer, reference: RemoteReference): Promise<Observation> {
+  async observe(server: ToolServer, reference: RemoteReference, maxResultBytes = 0): Promise<Observation> {
     const channel = new ModernChannel(server);
     const params = taskParams(reference.remoteId);
     const outcome = await channel.request('tasks/get', params, {
       timeoutMs: LIMITS.requestTimeoutMs,
-      // A terminal status carries the result.
-      maxReplyBytes: LIMITS.storedResultBytes + LIMITS.wireSlackBytes,
+      // A terminal status carries the result; one over the operation's own limit is told by its very size.
+      maxReplyBytes: Math.max(maxResultBytes, LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
     if (outcome.kind !== 'result') throw sessionless(readFaultOf(outcome, 'tasks/get'));
     const task = taskOf(outcome.bytes, channel.redact);
@@ -144,12 +144,18 @@ export class Mcp20260728Adapter implements ToolAdapter {
     throw transientFrom(readFaultOf(outcome, 'tasks/cancel'));
   }
 
-  async fetchResult(server: ToolServer, reference: RemoteReference): Promise<FetchedResult> {
+  async fetchResult(
+    server: ToolServer,
+    reference: RemoteReference,
+    maxResultBytes?: number,
+  ): Promise<FetchedResult> {
     try {
-      const { inline } = await this.observe(server, reference);
+      const { inline } = await this.observe(server, reference, maxResultBytes);
       return inline ?? { kind: 'notYet' };
     } catch (error) {
-      if (!WireFault.isInstance(error) || error.kind !== 'NotFound') throw error;
+      if (!WireFault.isInstance(error)) throw error;
+      if (error.isTooLarge) return { kind: 'tooLarge', evidence: error.message };
+      if (error.kind !== 'NotFound') throw error;
       return { kind: 'lost', evidence: `${error.message} (the task is gone)` };
     }
   }

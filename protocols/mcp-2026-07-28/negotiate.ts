@@ -7,7 +7,7 @@ import { clip } from '../../operation/policy.js';
 import { WireFault, type Negotiation, type ToolServer } from '../adapter.js';
 import { describeTool, findDescriptor, publishedTool } from '../mcp/describe-tool.js';
 import { wireFaultOf } from '../mcp/faults.js';
-import { isObject } from '../mcp/json-rpc.js';
+import { isObject } from '../json-members.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { listTools } from '../mcp/session.js';
 import { PROTOCOL_VERSION, TASKS_EXTENSION } from './encode.js';

@@ -11,7 +11,8 @@ import { digests } from '../../primitives/node-primitives.js';
 import type { Negotiated, Negotiation, PublishedTool, ToolServer } from '../adapter.js';
 import { withCleanTexts, type Redact } from '../redact.js';
 import { violation } from './faults.js';
-import { isDigestible, isObject } from './json-rpc.js';
+import { isObject } from '../json-members.js';
+import { isDigestible } from './json-rpc.js';
 import { COUNTS } from './pace.js';
 
 export type Found =

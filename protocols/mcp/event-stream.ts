@@ -1,7 +1,7 @@
 // Owns turning the chunks of one reply into server-sent events, one at a time, with a limit on the silence between.
 // Must never make text of an event's data (a result may be tens of megabytes), nor buffer more than one event and a chunk.
 
-import { Gatherer } from './gather.js';
+import { Gatherer } from '../gather.js';
 
 export interface StreamEvent {
   readonly id: string | null;

@@ -51,7 +51,8 @@ const HOPELESS_CODES: readonly number[] = [-32601, -32600, -32700];
 export function readFaultOf(outcome: Unanswered, what: string): WireFault {
   const message = describe(outcome, what);
   if (isSessionLost(outcome)) return new WireFault('SessionLost', message, { wireCode: codeOf(outcome) });
-  if (outcome.kind === 'lost' && outcome.isContractBreach) return violation(message);
+  if (outcome.kind === 'lost' && outcome.isContractBreach)
+    return new WireFault('ProtocolViolation', message, { isTooLarge: outcome.isTooLarge === true });
   if (outcome.kind === 'error' && outcome.code === -32602) {
     return new WireFault('NotFound', message, { wireCode: outcome.code });
   }

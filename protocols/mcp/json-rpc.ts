@@ -5,7 +5,8 @@ import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { digests } from '../../primitives/node-primitives.js';
-import { JsonSliceError, sliceMembers, type Span } from '../json-slice.js';
+import { isObject, memberOf, parseJson } from '../json-members.js';
+import { JsonSliceError, sliceMembers } from '../json-slice.js';
 
 export type RpcId = string | number;
 
@@ -23,8 +24,6 @@ export type RpcMessage =
   | { readonly kind: 'request'; readonly id: RpcId; readonly method: string; readonly params: JsonObject }
   | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject }
   | { readonly kind: 'garbled'; readonly reason: string };
-
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** `bytes` are kept as they are, not copied: results may be as large as memory allows once. */
 export function readMessage(bytes: Uint8Array): RpcMessage {
@@ -90,33 +89,6 @@ function resultMessage(id: RpcId, bytes: Uint8Array): RpcMessage {
   };
 }
 
-/** Of bytes that are whole JSON: the spans of an object's members, null where they are no object. */
-export function membersOf(bytes: Uint8Array): ReadonlyMap<string, Span> | null {
-  const known = knownMembers.get(bytes);
-  if (known) return known;
-  if (bytes[0] !== OPEN_OBJECT) return null;
-  const members = sliceMembers(bytes, LIMITS.wireJsonDepth);
-  knownMembers.set(bytes, members);
-  return members;
-}
-
-/** A large result is scanned once for all that is asked of it. */
-const knownMembers = new WeakMap<Uint8Array, ReadonlyMap<string, Span>>();
-
-const OPEN_OBJECT = 0x7b;
-
-/** One member, parsed; undefined where there is none, or where it is larger than any that is not a result may be. */
-export function memberOf(bytes: Uint8Array, name: string): JsonValue | undefined {
-  const span = membersOf(bytes)?.get(name);
-  if (!span || span.end - span.start > LIMITS.wireReplyBytes) return undefined;
-  return parseJson(bytes.subarray(span.start, span.end));
-}
-
-/** Of bytes that the scanner has passed: what it accepts, JSON.parse does not refuse. */
-export function parseJson(bytes: Uint8Array): JsonValue {
-  return JSON.parse(decoder.decode(bytes)) as JsonValue;
-}
-
 function readCall(method: string, given: JsonValue, id: JsonValue | undefined): RpcMessage {
   const params = isObject(given) ? given : {};
   if (id === undefined) return { kind: 'notification', method, params };
@@ -126,10 +98,6 @@ function readCall(method: string, given: JsonValue, id: JsonValue | undefined): 
 
 function isRpcId(value: JsonValue): value is RpcId {
   return typeof value === 'string' || Number.isSafeInteger(value);
-}
-
-export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**

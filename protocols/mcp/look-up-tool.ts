@@ -9,7 +9,7 @@ import type { LookUpSettings } from '../../operation/row.js';
 import { WireFault, type LookUp, type ToolCall } from '../adapter.js';
 import type { McpChannel } from './channel.js';
 import { readFaultOf } from './faults.js';
-import { isObject } from './json-rpc.js';
+import { isObject } from '../json-members.js';
 import { openSession } from './session.js';
 import { progressListener, toolResultOf } from './tool-call.js';
 

@@ -7,7 +7,7 @@ import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import { WireFault, type Negotiation, type ToolServer } from '../adapter.js';
 import { describeTool, findDescriptor, publishedTool } from './describe-tool.js';
-import { isObject } from './json-rpc.js';
+import { isObject } from '../json-members.js';
 import { COUNTS } from './pace.js';
 import {
   listTools,

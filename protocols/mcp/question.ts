@@ -6,7 +6,8 @@ import { LIMITS } from '../../operation/limits.js';
 import type { Question } from '../../operation/row.js';
 import { withCleanTexts, type Redact } from '../redact.js';
 import type { Submission } from '../adapter.js';
-import { isDigestible, isObject } from './json-rpc.js';
+import { isObject } from '../json-members.js';
+import { isDigestible } from './json-rpc.js';
 import type { RpcOutcome } from './rpc-outcome.js';
 
 /** Null where nobody could be asked this. */

@@ -6,8 +6,9 @@ import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { HttpFault, type HttpReply } from '../http.js';
 import type { Redact } from '../redact.js';
-import { Gatherer } from './gather.js';
-import { isObject, readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
+import { Gatherer } from '../gather.js';
+import { isObject } from '../json-members.js';
+import { readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
 
 /** What became of one request. Every way it can go is data; only a caller's own hook may throw. */
 export type RpcOutcome =

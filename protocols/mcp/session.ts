@@ -8,7 +8,7 @@ import { clip } from '../../operation/policy.js';
 import { WireFault, type ToolServer } from '../adapter.js';
 import { McpChannel } from './channel.js';
 import { isSessionLost, violation, wireFaultOf } from './faults.js';
-import { isObject } from './json-rpc.js';
+import { isObject } from '../json-members.js';
 import { COUNTS } from './pace.js';
 
 const TASKS_VERSION = '2025-11-25';

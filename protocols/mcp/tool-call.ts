@@ -7,7 +7,7 @@ import type { JsonObject } from '../../operation/json.js';
 import { type ReceivedResult, type Submission, type ToolCall, WireFault } from '../adapter.js';
 import type { Redact } from '../redact.js';
 import { sliceElements, type Span } from '../json-slice.js';
-import { membersOf, parseJson } from './json-rpc.js';
+import { membersOf, parseJson } from '../json-members.js';
 import type { MessageVerdict, ServerMessage } from './channel.js';
 
 /** Name, arguments, and the submission key where the policy puts it; `_meta` as given otherwise. */

@@ -67,6 +67,8 @@ export const EVERYTHING: readonly string[] = [
   ...['cancel-never-settled', 'wait-budget', 'protocol-violation', 'acceptance-refused'].map(
     (why) => `hold ${why}`,
   ),
+  ...['ambiguous-submission', 'look-up-deadline'].map((why) => `held under request-id: ${why}`),
+  'held under operation-list: look-up-deadline',
   ...['lookUp', 'observe', 'recordEnd', 'accept', 'open', 'awaitOperator'].map((kind) => `held ${kind}`),
   ...['wait-budget', 'input-deadline', 'changed my mind', 'terminated'].map((reason) => `asked ${reason}`),
   ...['folded', 'ignored', 'waiting', 'requested', 'alreadyRequested', 'tooLate'].map(

@@ -43,6 +43,18 @@ describe('digests', () => {
     expect(digests.submissionKey('n', shown)).toBe('dtc-<submission:n>');
   });
 
+  it('derive a request id in the form of a UUID4, for ever the same', () => {
+    const id = digests.requestId('dtc-56246340f3ecc0770874d0d847ba843f27bc6b23', real);
+    expect(id).toBe('899f54af-b33a-4252-a495-13990b641714');
+    expect(digests.requestId('other', real)).not.toBe(id);
+    // Strict servers refuse any other version or variant, whatever the hash begins with.
+    for (let key = 0; key < 500; key += 1) {
+      expect(digests.requestId(`dtc-${key}`, real)).toMatch(
+        /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+      );
+    }
+  });
+
   it('bind a round to reference, wire key and request', () => {
     const round = { remoteId: 'task-7', wireKey: 's1/0', request: { message: 'Which?' } };
     const id = digests.roundId(round, real);

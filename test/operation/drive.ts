@@ -88,6 +88,7 @@ export class Course {
     if (step.kind === 'answer' && !record.remoteReference) met.add('answered before there is work');
     if (record.rounds.some(({ takenBack }) => takenBack)) met.add('a reply of another run taken back');
     if (record.receipt) met.add(`outcome ${record.receipt.outcome}`);
+    if (record.hold) met.add(`held under ${record.submissionPolicy}: ${record.hold.reason}`);
     if (record.ledgerBehind) met.add('ledger behind');
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
     if (before.ledgerBehind && !record.ledgerBehind) met.add('ledger caught up');
@@ -125,7 +126,9 @@ export class Course {
     );
     const cancelled = record.cancelAsked !== null || record.cancelGeneration > 0;
     never('asking after a cancel', cancelled && ['askHuman', 'awaitReply', 'answer'].includes(step.kind));
-    const resends = ['key-argument', 'key-meta', 'repeatable'].includes(record.submissionPolicy ?? '');
+    const resends = ['key-argument', 'key-meta', 'request-id', 'repeatable'].includes(
+      record.submissionPolicy ?? '',
+    );
     const doubt = record.submissionLegs.some((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous');
     const absent = record.submissionLegs.every(
       ({ leg, outcome }) =>

@@ -106,14 +106,42 @@ describe('an ambiguous submission', () => {
 
   it('is held where a raised generation bars the resend, while a list can still be read', () => {
     const raised = { cancelGeneration: 1 };
-    for (const policy of ['key-argument', 'key-meta', 'repeatable'] as const) {
+    for (const policy of ['key-argument', 'key-meta', 'request-id', 'repeatable'] as const) {
       expect(opened(ambiguous(policy, 1, raised)).hold?.reason).toBe('ambiguous-submission');
     }
     expect(opened(ambiguous('session-list', 1, raised)).state).toBe('SUBMISSION_UNKNOWN');
+    expect(opened(ambiguous('operation-list', 1, raised)).state).toBe('SUBMISSION_UNKNOWN');
+  });
+
+  it('is held as soon as its request id may be forgotten, and is looked up from then on', () => {
+    const POLICY_30S = { ...sampleRow().policy, requestIdWindowMs: 30_000 };
+    const row = ambiguous('request-id', 2, { policy: POLICY_30S });
+    const unknown = opened({
+      ...row,
+      legs: row.legs.map((leg) => ({ ...leg, claimedAt: AT - 10_000 + leg.leg })),
+    });
+    expect(unknown.state).toBe('SUBMISSION_UNKNOWN');
+    expect(reasonAfter(unknown, time(AT + 17_000))).toBeNull();
+    const held = fold(unknown, time(AT + 17_001));
+    expect(held.hold).toMatchObject({
+      reason: 'ambiguous-submission',
+      evidence: 'the server may have forgotten the request id, so it is not sent again (leg 2 ambiguous)',
+    });
+    const dueAt = held.hold?.nextRecheckAt ?? 0;
+    expect(nextStep(held, dueAt)).toEqual({ kind: 'lookUp', notBeforeAt: null, deadlineAt: dueAt });
+    // An hour where nothing is said.
+    const hour = opened(ambiguous('request-id'));
+    expect(hour.hold).toBeNull();
   });
 
   it('is held when the look-up budget, counted from the first doubt, is spent', () => {
-    for (const policy of ['key-argument', 'session-list', 'repeatable'] as const) {
+    for (const policy of [
+      'key-argument',
+      'request-id',
+      'operation-list',
+      'session-list',
+      'repeatable',
+    ] as const) {
       const unknown = fold(opened(ambiguous(policy)), time(AT + 5 * MINUTE_MS));
       expect(unknown.lookUpDeadlineAt).toBe(AT + 10 * MINUTE_MS);
       expect(reasonAfter(unknown, time(AT + 10 * MINUTE_MS - 1))).toBeNull();

@@ -33,11 +33,13 @@ describe('names', () => {
     ]);
     expect(names.TERMINAL_STATES).toEqual(['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED']);
     expect(names.OUTCOMES).toEqual(['completed', 'failed', 'cancelled', 'rejected', 'unresolved']);
-    expect(names.ADAPTERS).toEqual(['mcp/2025-11-25', 'mcp/2026-07-28', 'synchronous']);
+    expect(names.ADAPTERS).toEqual(['mcp/2025-11-25', 'mcp/2026-07-28', 'aip-151', 'synchronous']);
     expect(names.SUBMISSION_POLICIES).toEqual([
       'key-argument',
       'key-meta',
       'lookup-tool',
+      'request-id',
+      'operation-list',
       'session-list',
       'repeatable',
       'at-most-once',
@@ -150,6 +152,7 @@ describe('limits', () => {
       argumentsBytes: 262_144,
       replyBytes: 65_536,
       questionBytes: 32_768,
+      openQuestions: 32,
       schemaDepth: 16,
       schemaPatternChars: 256,
       schemaRefs: 12,
@@ -161,7 +164,6 @@ describe('limits', () => {
       wireListBytes: 4_194_304,
       wireSlackBytes: 1_048_576,
       operatorResultBytes: 524_288,
-      openQuestions: 32,
       wireJsonDepth: 512,
       evidenceChars: 400,
       messageIdChars: 200,
@@ -179,6 +181,7 @@ describe('limits', () => {
       fetchBudgetMs: 600_000,
       inputBudgetMs: 86_400_000,
       synchronousBoundMs: 60_000,
+      requestIdWindowMs: 3_600_000,
       pollFloorMs: 1_000,
       pollCeilingMs: 300_000,
       pollDefaultMs: 5_000,
@@ -202,6 +205,7 @@ describe('limits', () => {
       sweepEveryMs: 60_000,
       sweepAgeMs: 60_000,
       retryAfterCeilingMs: 3_600_000,
+      requestIdUsableShare: 0.9,
       requestTimeoutMs: 30_000,
       connectTimeoutMs: 10_000,
       cancelTimeoutMs: 30_000,

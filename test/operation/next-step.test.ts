@@ -74,23 +74,24 @@ describe('before anything is sent', () => {
 });
 
 describe('while the submission is unknown', () => {
-  const unknown = (
-    submissionPolicy: 'key-argument' | 'key-meta' | 'repeatable' | 'session-list',
-  ): ToolOperation => opened({ ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy });
+  const unknown = (submissionPolicy: NonNullable<ToolOperation['submissionPolicy']>): ToolOperation =>
+    opened({ ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy });
 
   it('sends the key again or looks up, until the look-up deadline', () => {
-    for (const policy of ['key-argument', 'key-meta', 'repeatable'] as const) {
+    for (const policy of ['key-argument', 'key-meta', 'request-id', 'repeatable'] as const) {
       expect(stepOf(unknown(policy))).toEqual({
         kind: 'submit',
         deadlineAt: AT + 10 * MINUTE_MS,
         notBeforeAt: null,
       });
     }
-    expect(stepOf(unknown('session-list'))).toEqual({
-      kind: 'lookUp',
-      notBeforeAt: null,
-      deadlineAt: AT + 10 * MINUTE_MS,
-    });
+    for (const policy of ['session-list', 'operation-list'] as const) {
+      expect(stepOf(unknown(policy))).toEqual({
+        kind: 'lookUp',
+        notBeforeAt: null,
+        deadlineAt: AT + 10 * MINUTE_MS,
+      });
+    }
     expect(stepOf({ ...unknown('key-meta'), lookUpDeadlineAt: null }, 77)).toEqual({
       kind: 'submit',
       deadlineAt: 77,
@@ -114,8 +115,10 @@ describe('while the submission is unknown', () => {
   });
 
   it('looks up at once after the first doubt, and paces nothing once nothing is in doubt', () => {
-    const row = { ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy: 'session-list' } as const;
-    expect(fold(opened(ROWS.SUBMITTING), { kind: 'submitted', at: AT, row }).nextLookUpAt).toBeNull();
+    for (const submissionPolicy of ['session-list', 'operation-list'] as const) {
+      const row = { ...ROWS.SUBMISSION_UNKNOWN, submissionPolicy };
+      expect(fold(opened(ROWS.SUBMITTING), { kind: 'submitted', at: AT, row }).nextLookUpAt).toBeNull();
+    }
     const found = fold(opened(ROWS.SUBMITTING), { kind: 'submitted', at: AT, row: ROWS.WORKING });
     expect(found).toMatchObject({ nextLookUpAt: null, lookUps: 0 });
   });

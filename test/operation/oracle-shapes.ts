@@ -3,6 +3,7 @@
 
 export interface OracleLeg {
   readonly claimToken: string;
+  readonly claimedAt: number;
   readonly outcome: string;
 }
 
@@ -27,6 +28,7 @@ export interface OracleRow {
     readonly lookUpBudgetMs: number;
     readonly settleBudgetMs: number;
     readonly fetchBudgetMs: number;
+    readonly requestIdWindowMs?: number;
     readonly onUnresolved:
       | { readonly kind: 'hold' }
       | { readonly kind: 'closeAfter'; readonly afterMs: number };

@@ -16,7 +16,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const TERMINAL = ['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED'];
 /** Policies whose look-up sends nothing. */
-const READS: readonly (string | null)[] = ['session-list', 'lookup-tool'];
+const READS: readonly (string | null)[] = ['session-list', 'operation-list', 'lookup-tool'];
 const LOOKS_AGAIN = ['handle-lost', 'cancel-never-settled', 'wait-budget', 'protocol-violation'];
 const GOOD_FINDINGS = ['terminal', 'inputRequired', 'roundClosed', 'deadlinePassed'];
 
@@ -60,7 +60,9 @@ export class Judge {
     }
     const given = 'row' in fact ? fact.row : null;
     const isOpening = fact.kind === 'opened';
-    const lacks = given !== null && old !== null && isOlder(given, old, isOpening && this.#takenBack);
+    // A submission and an opening have the row to themselves.
+    const isAlone = isOpening || fact.kind === 'submitted';
+    const lacks = given !== null && old !== null && isOlder(given, old, isAlone && this.#takenBack);
     const isBackup = lacks || given?.hasForgotten === true;
     const isAsked = before?.behind && this.operatorWord()?.isAboutLedger === true;
     const endsBehind = isBackup && isOpening && isAsked === true;
@@ -117,7 +119,8 @@ export class Judge {
     if (isDoubt && stateOf(row, this.#cancelAsked(), false) === 'INPUT_REQUIRED') return true;
     // DESIGN section 4: UNRESOLVED -> NOT_FOUND_SAFE (proof by key), unless somebody has decided the end already.
     if (fact.kind === 'lookedUp' && fact.finding === 'provedAbsent' && !row.remoteReference) {
-      return isAbsent(row) && !this.operatorWord() && !this.#standingWord();
+      const mayKnow = !row.hasForgotten && !this.operatorWord() && !this.#standingWord();
+      return mayKnow && isAbsent(row);
     }
     if (hold.reason !== 'handle-lost' || fact.kind !== 'observed') return false;
     return isSighting(fact);
@@ -163,6 +166,7 @@ export class Judge {
       // A raised generation, or a question that waits, bars every further claim: sending again can look nothing up any more.
       const isBarred = row.cancelGeneration > 0 || row.rounds.some(isOpen);
       if (!READS.includes(row.submissionPolicy) && isBarred) return 'ambiguous-submission';
+      if (row.submissionPolicy === 'request-id' && isIdForgotten(row, fact.at)) return 'ambiguous-submission';
       const lastAsked = row.legs.findLastIndex(({ outcome }) => outcome === 'asked');
       const tries = row.legs.length - 1 - lastAsked;
       const spent = row.submissionPolicy === 'repeatable' && (tries >= 3 || asked);
@@ -516,6 +520,16 @@ function isSighting(look: Extract<OracleFact, { kind: 'observed' }>): boolean {
   return (
     GOOD_FINDINGS.includes(look.finding) && (look.finding !== 'deadlinePassed' || look.remoteStatus !== null)
   );
+}
+
+/** AIP-155: a request id is good for a time, an hour where nothing else is said; its last tenth is not used. */
+function isIdForgotten(row: OracleRow, at: number): boolean {
+  const [first] = row.legs
+    .filter((leg) => leg.outcome === 'open' || leg.outcome === 'ambiguous')
+    .map((leg) => leg.claimedAt)
+    .sort((a, b) => a - b);
+  const windowMs = row.policy.requestIdWindowMs ?? HOUR_MS;
+  return first !== undefined && at - first >= windowMs - windowMs / 10;
 }
 
 /** Where the ledger is behind, the submission is not in doubt: no budget runs. */

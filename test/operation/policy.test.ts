@@ -77,12 +77,14 @@ describe('the ruling on a claim', () => {
     'repeatable',
     'lookup-tool',
     'session-list',
+    'operation-list',
+    'request-id',
     'at-most-once',
     null,
   ];
-  const rulings = (legs: readonly LegOutcome[], changes: Partial<RowSnapshot> = {}): string =>
+  const rulings = (legs: readonly LegOutcome[], changes: Partial<RowSnapshot> = {}, at = T0): string =>
     policies
-      .map((submissionPolicy) => policy.rulingOnClaim(rowWith(legs, { submissionPolicy, ...changes })))
+      .map((submissionPolicy) => policy.rulingOnClaim(rowWith(legs, { submissionPolicy, ...changes }), at))
       .join(' ');
   const all = (ruling: string): string => policies.map(() => ruling).join(' ');
 
@@ -92,20 +94,41 @@ describe('the ruling on a claim', () => {
   });
 
   it('grants a leg over an ambiguous one only where the policy makes the resend a look-up or harmless', () => {
-    const thrice = 'granted granted granted ambiguous ambiguous ambiguous ambiguous';
+    const thrice = 'granted granted granted ambiguous ambiguous ambiguous granted ambiguous ambiguous';
     expect(rulings(['ambiguous'])).toBe(thrice);
     expect(rulings(['ambiguous', 'ambiguous'])).toBe(thrice);
     expect(rulings(['ambiguous', 'ambiguous', 'ambiguous'])).toBe(
-      'granted granted ambiguous ambiguous ambiguous ambiguous ambiguous',
+      'granted granted ambiguous ambiguous ambiguous ambiguous granted ambiguous ambiguous',
+    );
+  });
+
+  it('grants a request id again only while the server remembers it, from the first leg in doubt', () => {
+    const under = (legs: readonly LegOutcome[], at: number, requestIdWindowMs?: number): string => {
+      const row = rowWith(legs, { submissionPolicy: 'request-id' });
+      const known = requestIdWindowMs === undefined ? row.policy : { ...row.policy, requestIdWindowMs };
+      return policy.rulingOnClaim({ ...row, policy: known }, at);
+    };
+    // Legs are claimed at T0 + their number; the window is an hour, its last tenth is left alone.
+    expect(under(['ambiguous'], T0 + 1 + 54 * 60_000 - 1)).toBe('granted');
+    expect(under(['ambiguous'], T0 + 1 + 54 * 60_000)).toBe('ambiguous');
+    expect(under(['ambiguous', 'ambiguous'], T0 + 1 + 54 * 60_000)).toBe('ambiguous');
+    expect(under(['notSent', 'ambiguous'], T0 + 1 + 54 * 60_000)).toBe('granted');
+    expect(under(['ambiguous'], T0 + 900, 1_000)).toBe('granted');
+    expect(under(['ambiguous'], T0 + 901, 1_000)).toBe('ambiguous');
+    // Nothing in doubt: nothing the server could have begun to remember.
+    expect(under(['notSent'], T0 + 1e9)).toBe('granted');
+    // Who does not say when it is gets none.
+    expect(policy.rulingOnClaim(rowWith(['ambiguous'], { submissionPolicy: 'request-id' }))).toBe(
+      'ambiguous',
     );
   });
 
   it('counts tries from the last leg that was asked on', () => {
-    const some = 'granted granted granted ambiguous ambiguous ambiguous ambiguous';
+    const some = 'granted granted granted ambiguous ambiguous ambiguous granted ambiguous ambiguous';
     expect(rulings(['asked', 'asked', 'asked', 'asked'])).toBe(all('granted'));
     expect(rulings(['ambiguous', 'ambiguous', 'asked', 'ambiguous', 'ambiguous'])).toBe(some);
     expect(rulings(['asked', 'ambiguous', 'ambiguous', 'ambiguous'])).toBe(
-      'granted granted ambiguous ambiguous ambiguous ambiguous ambiguous',
+      'granted granted ambiguous ambiguous ambiguous ambiguous granted ambiguous ambiguous',
     );
     const absent = (...legs: LegOutcome[]): string => rulings(legs, { provedAbsentAtLeg: legs.length });
     expect(absent('ambiguous', 'ambiguous', 'asked', 'ambiguous', 'ambiguous')).toBe(all('granted'));
@@ -214,6 +237,15 @@ describe('the submission policy', () => {
     expect(decide({})).toBe('at-most-once');
     expect(decide({ canList: true })).toBe('session-list');
     expect(decide({ sideEffects: 'none', canList: true })).toBe('repeatable');
+  });
+
+  it('takes what is declared of the tool itself: a request id before all else, a list before nothing', () => {
+    expect(decide({ offered: 'request-id' })).toBe('request-id');
+    expect(decide({ offered: 'request-id', sideEffects: 'none' })).toBe('request-id');
+    expect(decide({ offered: 'request-id', configured: 'at-most-once' })).toBe('at-most-once');
+    expect(decide({ offered: 'operation-list' })).toBe('operation-list');
+    expect(decide({ offered: 'operation-list', sideEffects: 'none' })).toBe('repeatable');
+    expect(decide({ offered: undefined })).toBe('at-most-once');
   });
 
   it('believes annotations only of a trusted server', () => {

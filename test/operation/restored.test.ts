@@ -265,3 +265,27 @@ describe('a run after one that a person terminated', () => {
     ).toBeNull();
   });
 });
+
+describe('a row that has forgotten the reply to a question that came before any work', () => {
+  const reply = { replyDigest: 'd', replyToken: 't', action: 'accept', recordedAt: 1, sendingAt: 2 } as const;
+  const answered = sampleRound('a', { leg: 1, reply: { ...reply, deliveredAt: 3 } });
+  const asked = { legs: [sampleLeg('asked')], submissionPolicy: 'key-meta' } as const;
+  const older = sampleRow({ ...asked, rounds: [sampleRound('a', { leg: 1 })] });
+
+  it('is behind its run: the submission does not go round and round, granted nothing', () => {
+    const record = opened(sampleRow({ ...asked, rounds: [answered] }));
+    expect(nextStep(record, AT).kind).toBe('submit');
+    const told = fold(record, { kind: 'submitted', at: AT + 5, row: older });
+    expect(told.ledgerBehind?.evidence).toBe('the row misses a reply');
+    expect(nextStep(told, AT + 5).kind).toBe('awaitOperator');
+  });
+
+  it('is held once where it has forgotten the submission too, and looked at ever more slowly', () => {
+    const row = { ...older, submissionPolicy: 'session-list', hasForgotten: true } as const;
+    const held = opened(row);
+    expect([held.state, held.hold?.reason]).toEqual(['UNRESOLVED', 'ambiguous-submission']);
+    const dueAt = held.hold?.nextRecheckAt ?? 0;
+    const looked = fold(held, { kind: 'lookedUp', at: dueAt, row, finding: 'cannotTell', evidence: null });
+    expect(looked.hold).toMatchObject({ sinceAt: AT, rechecks: 1 });
+  });
+});

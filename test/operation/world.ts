@@ -43,6 +43,8 @@ export class World {
   /** The row that a restored backup stands for; the store may find it again. */
   #mislaid: RowSnapshot | null = null;
   #roundsBefore: readonly InputRound[] = [];
+  /** When the leg that made the remote work was claimed, and when that work began. */
+  #made: { readonly claimedAt: number; readonly at: number } | null = null;
 
   constructor(seed: number) {
     this.random = new Random(seed);
@@ -54,6 +56,7 @@ export class World {
       policy: {
         ...POLICY,
         waitBudgetMs: this.random.pick([10 * MINUTE_MS, 2 * HOUR_MS, 24 * HOUR_MS]),
+        ...this.random.pick([{}, { requestIdWindowMs: 30_000 }, { requestIdWindowMs: 40 * MINUTE_MS }]),
         onUnresolved: closes
           ? { kind: 'closeAfter', afterMs: 1 + this.random.below(HOUR_MS) }
           : { kind: 'hold' },
@@ -217,10 +220,11 @@ export class World {
       if (this.fault(0.05)) this.#put({ rejection: { code: 'unknown-tool', message: 'no such tool' } });
     }
     this.#closeLeg('ambiguous', (leg) => leg.outcome === 'open');
-    const ruling = rulingOnClaim(this.row);
+    const ruling = rulingOnClaim(this.row, this.nowMs);
     if (ruling === 'spent')
       this.#put({ rejection: { code: 'submit-deadline', message: 'absent, again and again' } });
     if (ruling !== 'granted') return submitted();
+    this.#forbidForgottenId();
     const leg = this.row.legs.length + 1;
     const claimed = {
       leg,
@@ -248,7 +252,10 @@ export class World {
       return { kind: 'submitted', at: this.nowMs, row: this.row, ...said };
     }
     if (reply === 'vanished') this.#closeLeg('ambiguous', isThis);
-    else this.remote.create(this.nowMs);
+    else {
+      this.#made ??= { claimedAt: claimed.claimedAt, at: this.nowMs };
+      this.remote.create(this.nowMs);
+    }
     if (reply === 'lost') this.#closeLeg('ambiguous', isThis);
     if (reply === 'lost' && this.fault(0.1)) return { ...submitted(), ...TOO_LARGE };
     if (reply === 'openButCreated' || reply === 'lost' || reply === 'vanished') return submitted();
@@ -267,6 +274,17 @@ export class World {
     if (this.fault(0.2)) return {};
     this.#put({ rounds: [...this.row.rounds, { ...this.remote.askBeforeWork(this.nowMs), leg }] });
     return {};
+  }
+
+  /** The remote has forgotten the id by then: what is sent under it starts a second piece of work. */
+  #forbidForgottenId(): void {
+    const { submissionPolicy, policy } = this.row;
+    const made = this.#made;
+    // A restored row may not know of that leg, and a new run on it knows no better than the row.
+    if (submissionPolicy !== 'request-id' || !made || !this.row.legs.some(isUnsettled)) return;
+    if (!this.row.legs.some(({ claimedAt }) => claimedAt === made.claimedAt)) return;
+    if (this.nowMs >= made.at + (policy.requestIdWindowMs ?? HOUR_MS))
+      throw new Error('a forgotten request id is sent again');
   }
 
   #lookUp(step: Opened<'lookUp'>): StepFact {

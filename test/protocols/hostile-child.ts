@@ -3,9 +3,13 @@
 
 import { createProtocolRegistry } from '../../protocols/registry.js';
 import { WireFault } from '../../protocols/adapter.js';
+import { locatorOf } from '../../protocols/aip-151/locator.js';
+import { declaredCall, declaredMethod, operationServer, submitCall } from './declared.js';
 import { NO_HOOKS, SESSION, toolCall, toolServer } from './scripted-server.js';
 
 export type Exchange = 'create' | 'plain call' | 'poll' | 'result' | 'negotiation';
+/** Of AIP-151. */
+export type OperationExchange = 'submit' | 'get' | 'result of an operation' | 'list' | 'cancel';
 
 export interface HostileReport {
   /** The kind of the fault, or of the answer. */
@@ -23,8 +27,19 @@ const registry = createProtocolRegistry();
 const adapter = registry.adapter('mcp/2025-11-25');
 const reference = { remoteId: 'task-1', locator: SESSION };
 
+const operations = registry.adapter('aip-151');
+const method = declaredMethod(
+  {},
+  {
+    list: { path: '/{parent=projects/*}/operations', match: {}, startedAt: '/metadata/at', idIsOurs: false },
+  },
+);
+const lro = operationServer(url, method, { headers: { 'x-api-key': 'not-for-strangers' } });
+const operation = () => ({ remoteId: 'operations/1', locator: locatorOf('report', method) });
+const operationCall = () => declaredCall(lro, {}, { synchronousBoundMs: 30_000 });
+
 function run(): Promise<{ readonly kind: string } | { readonly remoteStatus: string }> {
-  switch (exchange as Exchange) {
+  switch (exchange as Exchange | OperationExchange) {
     case 'create':
       return adapter.submit(toolCall(server), SESSION, NO_HOOKS);
     case 'plain call': {
@@ -37,6 +52,16 @@ function run(): Promise<{ readonly kind: string } | { readonly remoteStatus: str
       return adapter.fetchResult(server, reference);
     case 'negotiation':
       return registry.negotiate(server, 'report');
+    case 'submit':
+      return submitCall(operationCall());
+    case 'get':
+      return operations.observe(lro, operation());
+    case 'result of an operation':
+      return operations.fetchResult(lro, operation());
+    case 'list':
+      return operations.findBySubmission(operationCall(), operation().locator, Date.now());
+    case 'cancel':
+      return operations.cancel(lro, operation(), async () => {}).then((kind) => ({ kind }));
   }
 }
 

@@ -238,6 +238,8 @@ export function submissionSuite(harness: () => StoreHarness): void {
     it.each<[SubmissionPolicyName, string[]]>([
       ['key-argument', ['granted', 'granted', 'granted', 'granted']],
       ['key-meta', ['granted', 'granted', 'granted', 'granted']],
+      ['request-id', ['granted', 'granted', 'granted', 'granted']],
+      ['operation-list', ['granted', 'ambiguous', 'ambiguous', 'ambiguous']],
       ['repeatable', ['granted', 'granted', 'granted', 'ambiguous']],
       ['session-list', ['granted', 'ambiguous', 'ambiguous', 'ambiguous']],
       ['at-most-once', ['granted', 'ambiguous', 'ambiguous', 'ambiguous']],
@@ -251,6 +253,16 @@ export function submissionSuite(harness: () => StoreHarness): void {
         await store.closeLeg(CALL, token, LOST);
       }
       expect(rulings).toEqual(expected);
+    });
+
+    it('under a request id is ruled by the time of the claim', async () => {
+      const { store } = harness();
+      await store.open(request());
+      await store.recordNegotiation(fence(), { ...NEGOTIATION, submissionPolicy: 'request-id' });
+      await store.claimLeg(fence(), '1', AT);
+      await store.closeLeg(CALL, '1', LOST);
+      expect((await store.claimLeg(fence(), '2', AT + 54 * 60_000)).ruling).toBe('ambiguous');
+      expect((await store.claimLeg(fence(), '2', AT + 54 * 60_000 - 1)).ruling).toBe('granted');
     });
 
     it('is refused once the operation is cancelled, referenced, rejected or ended', async () => {

@@ -127,7 +127,7 @@ describe('the settings under "durable"', () => {
 
   const AT = 'mcpServers.search.durable';
   const TOOL_KEYS =
-    '"waitBudget", "synchronousBound", "maxResultBytes", "descriptor", "submission", "sideEffects" or "onUnresolved"';
+    '"waitBudget", "synchronousBound", "maxResultBytes", "sideEffects", "onUnresolved", "descriptor" or "submission"';
   const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
   const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
   const POLICIES =
