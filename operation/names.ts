@@ -34,7 +34,13 @@ export type Outcome = (typeof OUTCOMES)[number];
 export type FailureKind = 'tool' | 'protocol';
 
 /** Wire contracts; an operation is pinned to one when it is submitted. */
-export const ADAPTERS = ['mcp/2025-11-25', 'mcp/2026-07-28', 'aip-151', 'synchronous'] as const;
+export const ADAPTERS = [
+  'mcp/2025-11-25',
+  'mcp/2026-07-28',
+  'mcp/job-tools',
+  'aip-151',
+  'synchronous',
+] as const;
 export type AdapterName = (typeof ADAPTERS)[number];
 
 /** How a submission may be repeated or looked up after an ambiguous send (DESIGN section 5). */

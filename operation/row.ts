@@ -1,6 +1,7 @@
 // Owns the shape of what the store holds about one operation; every step returns it, and the core folds it.
 // Must never hold what only a run knows (course, counters, mail): that is record.ts.
 
+import type { JobSettings } from './job-settings.js';
 import type { JsonObject } from './json.js';
 import type { AdapterName, FailureKind, Outcome, SubmissionPolicyName, TerminalState } from './names.js';
 import type { Receipt } from './receipt.js';
@@ -165,6 +166,8 @@ export interface OperationPolicy {
   readonly lookUp?: LookUpSettings;
   /** Of `request-id` only: how long the server remembers one (AIP-155); absent = the limit's. */
   readonly requestIdWindowMs?: number;
+  /** The tool starts a job that other tools of its server look after; rows of earlier releases lack it. */
+  readonly job?: JobSettings;
   readonly sideEffects: 'none' | 'unknown';
   readonly protocol: AdapterName | 'auto';
   readonly onUnresolved:

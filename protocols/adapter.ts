@@ -1,6 +1,7 @@
 // Owns the port to a wire contract: what a step body may ask of a server, and the few errors it may get back.
 // Must never hold wire words: each contract maps its own once, in its `decode.ts`.
 
+import type { JobSettings } from '../operation/job-settings.js';
 import type { JsonObject, JsonValue } from '../operation/json.js';
 import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
 import type { InputAction, LookUpSettings, Question, RemoteReference } from '../operation/row.js';
@@ -236,8 +237,11 @@ export interface ToolAdapter {
 
 /** All wire contracts behind one door: negotiation picks the contract, later steps ask for the pinned one. */
 export interface ProtocolRegistry {
-  /** @throws WireFault NotSent | Transient (nothing was submitted either way) | ProtocolViolation */
-  negotiate(server: ToolServer, tool: string, lookUpTool?: string): Promise<Negotiation>;
+  /**
+   * `job`: the tool is declared to start a job that other tools of its server look after.
+   * @throws WireFault NotSent | Transient (nothing was submitted either way) | ProtocolViolation
+   */
+  negotiate(server: ToolServer, tool: string, lookUpTool?: string, job?: JobSettings): Promise<Negotiation>;
   adapter(name: AdapterName): ToolAdapter;
 }
 

@@ -1,11 +1,15 @@
 // Owns the choice of the generation that a server is spoken to in, for one call.
 // Must never call a tool, nor leave a session behind that no operation will use.
 
+import { LIMITS } from '../operation/limits.js';
+import { clip } from '../operation/policy.js';
+import type { JobSettings } from '../operation/job-settings.js';
 import type { Negotiation, ToolServer } from './adapter.js';
 import { negotiateDeclared } from './aip-151/negotiate.js';
 import { negotiateMcp } from './mcp/negotiate.js';
 import { releaseSession } from './mcp/session.js';
 import { discover, negotiateModern } from './mcp-2026-07-28/negotiate.js';
+import { negotiateJob } from './negotiate-job.js';
 
 /** How long a server that speaks no MCP 2026-07-28 is not asked again (ms): it may be deployed anew. */
 const REMEMBERED_MS = 10 * 60_000;
@@ -29,8 +33,11 @@ export function createNegotiation(nowMs: () => number = Date.now) {
     server: ToolServer,
     tool: string,
     lookUpTool?: string,
+    job?: JobSettings,
   ): Promise<Negotiation> {
     if (server.protocol === 'aip-151') return negotiateDeclared(server, tool);
+    if (job) return negotiateJob({ server, tool, job, lookUpTool }, discoverOnce);
+    if (server.protocol === 'mcp/job-tools') return undeclared(server, tool);
     if (server.protocol === 'mcp/2026-07-28') return negotiatePinned(server, tool, lookUpTool);
     const legacy = await negotiateMcp(server, tool, lookUpTool);
     if (server.protocol !== 'auto' || isTasked(legacy)) return legacy;
@@ -49,6 +56,13 @@ export function createNegotiation(nowMs: () => number = Date.now) {
       throw error;
     }
   };
+}
+
+function undeclared(server: ToolServer, tool: string): Negotiation {
+  const message =
+    `${server.name}: "protocol" is "mcp/job-tools", but the tool "${tool}" has no "job" declaration. ` +
+    'Declare it, or set "protocol" to "auto".';
+  return { kind: 'unsupported', message: clip(message, LIMITS.evidenceChars) };
 }
 
 function isTasked(negotiation: Negotiation): boolean {

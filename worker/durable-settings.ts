@@ -2,13 +2,14 @@
 // a misspelt bound would silently be no bound. Must never read the environment.
 
 import { z } from 'zod';
+import type { JobSettings } from '../operation/job-settings.js';
 import { LIMITS } from '../operation/limits.js';
 import { ADAPTERS, type SubmissionPolicyName } from '../operation/names.js';
 import { isJsonPointer } from '../operation/json-pointer.js';
 import type { LookUpSettings, OperationPolicy } from '../operation/row.js';
 import { listOf } from './configuration-error.js';
-import { DURATION_FORMS, parseDurationMs } from './durations.js';
-import { nearestWord } from './nearest-word.js';
+import { jobSettings } from './job-settings.js';
+import { duration, keyName, oneOf, strict } from './strict-shapes.js';
 
 /** What is configured for one tool; null = the default of operation/limits.ts, or decided at submission. */
 export interface ToolSettings {
@@ -19,6 +20,8 @@ export interface ToolSettings {
   /** The only digest of its published descriptor under which the tool is called. */
   readonly descriptorDigest?: string;
   readonly submission: SubmissionSettings | null;
+  /** The tool starts a job that other tools look after. */
+  readonly job?: JobSettings;
   readonly sideEffects: OperationPolicy['sideEffects'];
   readonly onUnresolved: OperationPolicy['onUnresolved'];
   /** Of a declared method whose server deduplicates by a request id. */
@@ -31,37 +34,6 @@ export interface SubmissionSettings {
   readonly keyName: string | null;
   /** Of `lookup-tool` only. */
   readonly lookUp?: LookUpSettings;
-}
-
-/** An object with these keys only; a stranger is told the nearest of them. */
-export function strict<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  const allowed = Object.keys(shape);
-  return z.strictObject(shape, {
-    error(issue) {
-      if (issue.code !== 'unrecognized_keys') return `must be an object with the keys ${listOf(allowed)}`;
-      const strangers = issue['keys'] as readonly string[];
-      const named = strangers.map(
-        (key) => `${JSON.stringify(key)} (nearest: "${nearestWord(key, allowed)}")`,
-      );
-      return `unknown key ${named.join(', ')}; allowed: ${listOf(allowed)}`;
-    },
-  });
-}
-
-export const duration = z.unknown().transform((value, context) => {
-  const durationMs = parseDurationMs(value);
-  if (durationMs !== null) return durationMs;
-  context.addIssue({ code: 'custom', message: `must be a duration: ${DURATION_FORMS}` });
-  return z.NEVER;
-});
-
-export function oneOf<const Words extends readonly string[]>(words: Words) {
-  return z.enum(words, { error: `must be ${listOf(words)}` });
-}
-
-export function keyName(what: string) {
-  const error = `must be ${what}`;
-  return z.string({ error }).min(1, { error });
 }
 
 const ARGUMENT = 'the name of the argument that takes the key';
@@ -174,12 +146,14 @@ const toolSettings = strict({
   ...commonShape,
   descriptor: descriptorDigest.optional(),
   submission: submission.optional(),
+  job: jobSettings.optional(),
 }).transform((given): ToolSettings => ({
   waitBudgetMs: given.waitBudget ?? null,
   synchronousBoundMs: given.synchronousBound ?? null,
   ...(given.maxResultBytes === undefined ? {} : { maxResultBytes: given.maxResultBytes }),
   ...(given.descriptor === undefined ? {} : { descriptorDigest: given.descriptor }),
   submission: given.submission ?? null,
+  ...(given.job === undefined ? {} : { job: given.job }),
   sideEffects: given.sideEffects ?? 'unknown',
   onUnresolved: given.onUnresolved ?? { kind: 'hold' },
 }));

@@ -11,15 +11,12 @@ import { parseTemplate, variablesOf } from '../protocols/aip-151/path-template.j
 import { listOf } from './configuration-error.js';
 import {
   commonShape,
-  duration,
-  keyName,
-  oneOf,
   pollRate,
   resultBytes,
-  strict,
   type SubmissionSettings,
   type ToolSettings,
 } from './durable-settings.js';
+import { duration, keyName, oneOf, strict } from './strict-shapes.js';
 
 /** What one method says, its headers still to be read. */
 export interface MethodSettings {

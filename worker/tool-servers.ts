@@ -104,6 +104,7 @@ export function policyOf(
     ...(settings?.descriptorDigest === undefined ? {} : { descriptorDigest: settings.descriptorDigest }),
     ...(settings?.submission?.lookUp ? { lookUp: settings.submission.lookUp } : {}),
     ...(settings?.requestId ? { requestIdWindowMs: settings.requestId.windowMs } : {}),
+    ...(settings?.job ? { job: settings.job } : {}),
     sideEffects: settings?.sideEffects ?? 'unknown',
     protocol: config?.server.protocol ?? 'auto',
     onUnresolved: settings?.onUnresolved ?? { kind: 'hold' },

@@ -3,11 +3,11 @@
 
 import type { Remark } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
-import type { JsonObject, JsonValue } from '../../operation/json.js';
-import { pointerTokens } from '../../operation/json-pointer.js';
+import type { JsonObject } from '../../operation/json.js';
 import { clip, decideSubmissionPolicy, isAbsenceProved, keyPlaceOf } from '../../operation/policy.js';
+import { isPublished } from '../../operation/published-member.js';
 import type { Rejection, RowSnapshot } from '../../operation/row.js';
-import { type Negotiated, type ToolServer, WireFault } from '../../protocols/adapter.js';
+import { type Negotiated, type Negotiation, type ToolServer, WireFault } from '../../protocols/adapter.js';
 import type { Ports } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
 import { serverOf } from './reach.js';
@@ -32,7 +32,7 @@ export async function negotiateOnce(input: SubmitInput, row: RowSnapshot, ports:
 
 /** The key finds the first submission from any session; the one it was sent in may be gone. */
 async function sessionForResend(row: RowSnapshot, ports: Ports): Promise<JsonObject> {
-  const negotiation = await ports.protocols.negotiate(serverOf(ports, row), row.tool);
+  const negotiation = await negotiate(row, undefined, ports);
   if (negotiation.kind === 'negotiated' && negotiation.negotiated.adapter === row.adapter) {
     const { isDeclared, descriptorDigest, session } = negotiation.negotiated;
     if (!isDeclared || descriptorDigest === row.descriptorDigest) return session;
@@ -42,6 +42,11 @@ async function sessionForResend(row: RowSnapshot, ports: Ports): Promise<JsonObj
     );
   }
   throw new WireFault('NotSent', `the server does not offer "${row.tool}" under ${row.adapter} any more`);
+}
+
+/** By what was declared when the operation was opened: the worker's configuration may be a later one. */
+function negotiate(row: RowSnapshot, lookUpTool: string | undefined, ports: Ports): Promise<Negotiation> {
+  return ports.protocols.negotiate(serverOf(ports, row), row.tool, lookUpTool, row.policy.job);
 }
 
 async function negotiateFirst(
@@ -54,7 +59,7 @@ async function negotiateFirst(
     remarks: [],
   });
   const server = serverOf(ports, row);
-  const negotiation = await ports.protocols.negotiate(server, row.tool, row.policy.lookUp?.tool);
+  const negotiation = await negotiate(row, row.policy.lookUp?.tool, ports);
   if (negotiation.kind === 'unknownTool') {
     return reject({ code: 'unknown-tool', message: negotiation.message });
   }
@@ -165,17 +170,4 @@ function lookUpObjection({ lookUpTool }: Negotiated, { policy, submissionKey }: 
   return isPublished(lookUpTool.outputSchema, idPointer)
     ? null
     : `tool "${tool}" publishes no ${idPointer} in its output: mend submission.lookUp.id`;
-}
-
-/** Only a schema that names its members, without one of that name, speaks against a pointer. */
-function isPublished(outputSchema: JsonObject | null, pointer: string): boolean {
-  const [first, ...members] = pointerTokens(pointer);
-  let schema: JsonValue | undefined = first === 'structuredContent' ? (outputSchema ?? undefined) : undefined;
-  for (const member of members) {
-    const { properties } = (schema ?? {}) as { readonly properties?: JsonValue };
-    if (typeof properties !== 'object' || properties === null) return true;
-    if (!Object.hasOwn(properties, member)) return false;
-    schema = (properties as JsonObject)[member];
-  }
-  return true;
 }

@@ -9,23 +9,29 @@ export const PROTOCOL_VERSION = '2026-07-28';
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /**
- * What every request says of itself (2026-07-28, basic protocol, `_meta`): there is no session that would remember it.
- * A server must not hand out a task to a request that does not declare the extension.
+ * `tasks`: a call may be answered with a task or a question. `plain`: only with its result. A server must not hand out a
+ * task to a request that does not declare the extension.
  */
-const REQUEST_META = {
-  'io.modelcontextprotocol/protocolVersion': PROTOCOL_VERSION,
-  'io.modelcontextprotocol/clientInfo': { name: 'durable-tool-calls', version: '1' },
-  'io.modelcontextprotocol/clientCapabilities': {
-    elicitation: { form: {}, url: {} },
-    extensions: { [TASKS_EXTENSION]: {} },
-  },
-} satisfies JsonObject;
+export type AnswersTaken = 'tasks' | 'plain';
 
-/** `params` as they go out, with `_meta` completed. */
-export function withRequestMeta(params: JsonObject): JsonObject {
+const CAPABILITIES: Readonly<Record<AnswersTaken, JsonObject>> = {
+  tasks: { elicitation: { form: {}, url: {} }, extensions: { [TASKS_EXTENSION]: {} } },
+  plain: {},
+};
+
+/**
+ * `params` as they go out, with what every request says of itself (2026-07-28, basic protocol, `_meta`): there is no session
+ * that would remember it.
+ */
+export function withRequestMeta(params: JsonObject, taken: AnswersTaken): JsonObject {
   const own = params['_meta'];
   const given = typeof own === 'object' && own !== null && !Array.isArray(own) ? (own as JsonObject) : {};
-  return { ...params, _meta: { ...given, ...REQUEST_META } };
+  const meta: JsonObject = {
+    'io.modelcontextprotocol/protocolVersion': PROTOCOL_VERSION,
+    'io.modelcontextprotocol/clientInfo': { name: 'durable-tool-calls', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': CAPABILITIES[taken],
+  };
+  return { ...params, _meta: { ...given, ...meta } };
 }
 
 /** Headers that repeat the body for proxies; a server refuses a request where they differ (-32020). */

@@ -6,19 +6,21 @@ import type { ToolServer } from '../adapter.js';
 import { McpChannel, type RequestOptions } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import type { Redact } from '../redact.js';
-import { PROTOCOL_VERSION, requestHeaders, withRequestMeta } from './encode.js';
+import { type AnswersTaken, PROTOCOL_VERSION, requestHeaders, withRequestMeta } from './encode.js';
 
 export class ModernChannel {
   readonly redact: Redact;
   private readonly channel: McpChannel;
+  private readonly taken: AnswersTaken;
 
-  constructor(server: ToolServer) {
+  constructor(server: ToolServer, taken: AnswersTaken = 'tasks') {
+    this.taken = taken;
     this.channel = new McpChannel(server, { sessionId: null, protocolVersion: PROTOCOL_VERSION });
     this.redact = this.channel.redact;
   }
 
   request(method: string, params: JsonObject, options: RequestOptions): Promise<RpcOutcome> {
-    return this.channel.request(method, withRequestMeta(params), {
+    return this.channel.request(method, withRequestMeta(params, this.taken), {
       ...options,
       headers: requestHeaders(method, params),
       isResumable: false,

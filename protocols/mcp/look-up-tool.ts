@@ -1,34 +1,30 @@
 // Owns the look-up by a tool of the server's own (`lookup-tool`): what its answer says about one submission key.
 // Must never take for absent what was not read as a whole answer without an error, nor ever ask for a task.
 
-import { pointerTokens } from '../../operation/json-pointer.js';
-import type { JsonObject, JsonValue } from '../../operation/json.js';
+import type { JsonObject } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import type { LookUpSettings } from '../../operation/row.js';
 import { WireFault, type LookUp, type ToolCall } from '../adapter.js';
+import { idAt, type Said } from './answer-members.js';
 import type { McpChannel } from './channel.js';
 import { readFaultOf } from './faults.js';
 import { isObject } from '../json-members.js';
 import { openSession } from './session.js';
 import { progressListener, toolResultOf } from './tool-call.js';
 
-/** `named`: the id of the work, exactly as the tool said it. */
-export type Said =
-  | { readonly kind: 'named'; readonly remoteId: string }
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'unreadable'; readonly why: string };
-
 type LookUpChannel = Pick<McpChannel, 'request' | 'redact'>;
 
 /**
  * As the port's look-up; a contract without a way back to its work has no use for `found`. `sessionless`: the channel of a
- * generation that needs no session. @throws WireFault Transient
+ * generation that needs no session. `locatorOf`: where the work is reached, by what kind of id it has.
+ * @throws WireFault Transient
  */
 export async function lookUpByTool(
   call: ToolCall,
   session: JsonObject,
   sessionless?: LookUpChannel,
+  locatorOf: (isNumber: boolean) => JsonObject = () => session,
 ): Promise<LookUp> {
   const { lookUp } = call;
   // A broken invariant of ours: the policy is configured with its look-up.
@@ -38,7 +34,10 @@ export async function lookUpByTool(
     : await askTool(call, lookUp);
   switch (said.kind) {
     case 'named':
-      return { kind: 'found', reference: { remoteId: said.remoteId, locator: session } };
+      return {
+        kind: 'found',
+        reference: { remoteId: said.remoteId, locator: locatorOf(said.isNumber ?? false) },
+      };
     case 'absent': {
       const evidence = `${lookUp.tool} knows no work under the submission key`;
       return lookUp.provesAbsence
@@ -79,49 +78,4 @@ async function readAnswer(channel: LookUpChannel, lookUp: LookUpSettings, key: s
   if (!result || !isObject(outcome.value)) return { kind: 'unreadable', why: 'the reply is no tool result' };
   if (result.isToolError) return { kind: 'unreadable', why: 'it says that it failed' };
   return idAt(outcome.value, lookUp.idPointer);
-}
-
-/** Members of a result itself; any other pointer leads into the JSON of its first text. */
-const RESULT_MEMBERS: readonly string[] = ['structuredContent', 'content', '_meta'];
-
-/** What stands at the pointer. Missing, null and empty are "absent"; a kind that is no id says nothing. */
-export function idAt(result: JsonObject, pointer: string): Said {
-  const tokens = pointerTokens(pointer);
-  const [first = ''] = tokens;
-  const isMember = RESULT_MEMBERS.includes(first);
-  if (isMember && !isContainer(result[first])) return { kind: 'unreadable', why: `it gives no ${first}` };
-  let at: JsonValue | undefined = isMember ? result : jsonOfFirstText(result);
-  if (at === undefined) return { kind: 'unreadable', why: 'its first text is not JSON' };
-  for (const token of tokens) {
-    if (at === null || at === undefined) return { kind: 'absent' };
-    if (!isContainer(at) || (Array.isArray(at) && !/^(0|[1-9]\d*)$/.test(token)))
-      return { kind: 'unreadable', why: `nothing can stand at ${pointer}` };
-    at = Object.hasOwn(at, token) ? at[token] : undefined;
-  }
-  if (at === null || at === undefined || at === '') return { kind: 'absent' };
-  const remoteId = typeof at === 'number' && Number.isSafeInteger(at) ? String(at) : at;
-  const isId =
-    typeof remoteId === 'string' &&
-    remoteId.length <= LIMITS.remoteIdChars &&
-    // Half a character does not survive UTF-8: the id could not be sent back.
-    !/\p{Surrogate}/u.test(remoteId);
-  return isId ? { kind: 'named', remoteId } : { kind: 'unreadable', why: `no id stands at ${pointer}` };
-}
-
-function isContainer(value: JsonValue | undefined): value is JsonObject {
-  return isObject(value) || Array.isArray(value);
-}
-
-/** Undefined where there is none that can be read. */
-function jsonOfFirstText(result: JsonObject): JsonValue | undefined {
-  const content = result['content'];
-  if (!Array.isArray(content)) return undefined;
-  const block = (content as readonly JsonValue[]).find((each) => isObject(each) && each['type'] === 'text');
-  const text = isObject(block) ? block['text'] : undefined;
-  if (typeof text !== 'string') return undefined;
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }

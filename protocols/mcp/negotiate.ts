@@ -100,7 +100,7 @@ type Choice =
   | { readonly kind: 'unsupported'; readonly message: string };
 
 /** Absent or an unknown word means forbidden (2025-11-25, "tool-level negotiation"): such a body may run at once. */
-function taskSupportOf(descriptor: JsonObject): TaskSupport {
+export function taskSupportOf(descriptor: JsonObject): TaskSupport {
   const execution = descriptor['execution'];
   const support = isObject(execution) ? execution['taskSupport'] : undefined;
   return support === 'optional' || support === 'required' ? support : 'forbidden';

@@ -6,6 +6,7 @@ import { isObject, type JsonObject, type JsonValue, sortedJson } from './json.js
 import type { Arrival, Journal } from './journal.js';
 import { aboutTask } from './false-replies.js';
 import { PlanRefused, readPlan } from './plan.js';
+import { type Job, Jobs, START_JOB, START_TEXT_JOB } from './jobs.js';
 import { LOOK_UP_TOOL, LookUps } from './look-ups.js';
 import type { Reply, RpcAnswer } from './replies.js';
 import type { Session, Sessions } from './sessions.js';
@@ -26,6 +27,7 @@ const KEY_CONFLICT_CODE = -32009;
 
 type Started =
   | { readonly kind: 'task'; readonly task: Task }
+  | { readonly kind: 'job'; readonly job: Job }
   | { readonly kind: 'plain'; readonly done: Promise<WorkResult> };
 
 interface KnownKey {
@@ -48,15 +50,18 @@ export class Calls {
   private readonly received = new Map<string, number>();
   private readonly keys = new Map<string, KnownKey>();
   private readonly lookUps: LookUps;
+  private readonly jobs: Jobs;
 
   constructor(desk: CallDesk) {
     this.desk = desk;
     this.lookUps = new LookUps(desk.journal);
+    this.jobs = new Jobs(desk.journal);
   }
 
   async call(params: JsonObject, session: Session, reply: Reply, arrival: Arrival): Promise<void> {
     const { journal } = this.desk;
     if (params['name'] === LOOK_UP_TOOL) return reply.give(this.lookUps.answer(params, arrival), OK);
+    if (this.jobs.isTool(params['name'])) return this.jobs.call(params['name'], params, reply, arrival);
     const label = journalCall(params, journal, arrival);
     try {
       const order = this.readOrder(params);
@@ -69,9 +74,8 @@ export class Calls {
       if (word.name !== 'ok') journal.write(played, arrival);
       if (isInsteadOfHandling(word)) return await reply.giveInstead(word);
       const started = this.startOnce(order, params, session, arrival);
-      await reply.give(this.named(await answerOf(started), started, session, word), word);
-      const isLost = order.plan.session === 'lose-after-create';
-      if (started.kind === 'task' && isLost) this.loseSession(started.task, session);
+      await reply.give(this.named(await this.answerOf(started), started, session, word), word);
+      if (order.plan.session === 'lose-after-create') this.loseSession(started, session);
     } catch (error) {
       if (!(error instanceof CallRefused)) throw error;
       const { code, message, data } = error;
@@ -113,7 +117,8 @@ export class Calls {
     if (stranger !== undefined) throw new CallRefused(-32602, `the arguments have no "${stranger}"`);
     try {
       const plan = readPlan(planJson ?? this.desk.defaultPlan);
-      if (plan.questions > 0 && !asTask) throw new PlanRefused('questions need a task');
+      const mayAsk = asTask || isJobStart(params);
+      if (plan.questions > 0 && !mayAsk) throw new PlanRefused('questions need a task');
       const key = typeof keyArgument === 'string' ? keyArgument : metaKeyOf(params);
       return {
         label,
@@ -150,6 +155,7 @@ export class Calls {
 
   private start(order: WorkOrder, params: JsonObject, session: Session, arrival: Arrival): Started {
     const { journal, tasks } = this.desk;
+    if (isJobStart(params)) return this.startJob(order, params, session, arrival);
     if (params['task'] === undefined) {
       const execution = new Execution(order, journal, async () => null);
       this.lookUps.started(order, `plain run of ${order.label}`);
@@ -161,20 +167,53 @@ export class Calls {
     this.lookUps.started(order, task.remoteTaskId);
     journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId: task.remoteTaskId }, arrival);
     const { sessionLossMs } = order.plan;
-    if (sessionLossMs !== null) setTimeout(() => this.loseSession(task, session), sessionLossMs);
+    const started: Started = { kind: 'task', task };
+    if (sessionLossMs !== null) setTimeout(() => this.loseSession(started, session), sessionLossMs);
     const execution = new Execution(order, journal, (question, signal) => task.ask(question, signal));
     task.execution = execution;
     void execution.done.then((result) => task.end(result));
-    return { kind: 'task', task };
+    return started;
   }
 
-  private loseSession(task: Task, session: Session): void {
-    const { sessionGone, taskAfterSession } = task.order.plan;
-    if (session.goneAs !== null) return;
-    task.sessions.delete(session.sessionId);
-    task.isFoundEverywhere = taskAfterSession === 'found';
+  private startJob(order: WorkOrder, params: JsonObject, session: Session, arrival: Arrival): Started {
+    const { journal } = this.desk;
+    const job = this.jobs.create(params['name'], order);
+    const started: Started = { kind: 'job', job };
+    const remoteTaskId = String(job.jobId);
+    this.lookUps.started(order, remoteTaskId);
+    journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId }, arrival);
+    const { sessionLossMs } = order.plan;
+    if (sessionLossMs !== null) setTimeout(() => this.loseSession(started, session), sessionLossMs);
+    const execution = new Execution(order, journal, (question, signal) => job.ask(question, journal, signal));
+    job.execution = execution;
+    void execution.done.then((result) => (job.result = result));
+    return started;
+  }
+
+  private async answerOf(started: Started): Promise<RpcAnswer> {
+    switch (started.kind) {
+      case 'task':
+        return { result: { task: started.task.toWire() } };
+      case 'job':
+        return this.jobs.started(started.job);
+      case 'plain':
+        return resultAnswer(await started.done);
+    }
+  }
+
+  private loseSession(started: Started, session: Session): void {
+    if (started.kind === 'plain' || session.goneAs !== null) return;
+    const { order } = started.kind === 'task' ? started.task : started.job;
+    const { sessionGone, taskAfterSession } = order.plan;
+    if (started.kind === 'task') {
+      started.task.sessions.delete(session.sessionId);
+      started.task.isFoundEverywhere = taskAfterSession === 'found';
+    } else {
+      // Jobs belong to no session; this one may be forgotten with it all the same.
+      started.job.isForgotten = taskAfterSession !== 'found';
+    }
     this.desk.sessions.lose(session, sessionGone);
-    const { label } = task.order;
+    const { label } = order;
     this.desk.journal.write(
       { kind: 'sessionLost', label, goneAs: sessionGone },
       { session: session.sessionId },
@@ -200,9 +239,8 @@ function journalCall(params: JsonObject, journal: Journal, arrival: Arrival): st
   return label;
 }
 
-async function answerOf(started: Started): Promise<RpcAnswer> {
-  if (started.kind === 'task') return { result: { task: started.task.toWire() } };
-  return resultAnswer(await started.done);
+function isJobStart(params: JsonObject): boolean {
+  return params['name'] === START_JOB || params['name'] === START_TEXT_JOB;
 }
 
 export function resultAnswer(work: WorkResult, meta?: JsonObject): RpcAnswer {

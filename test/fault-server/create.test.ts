@@ -209,7 +209,13 @@ test('the published schema knows every word that the plan knows', async () => {
       { name: 'work', execution: { taskSupport: 'optional' } },
       { name: 'work-required', execution: { taskSupport: 'required' } },
       { name: 'work-plain', execution: { taskSupport: 'forbidden' } },
+      { name: 'start_job', execution: { taskSupport: 'forbidden' } },
+      { name: 'start_text_job', execution: { taskSupport: 'forbidden' } },
       { name: 'find_work' },
+      { name: 'job_status' },
+      { name: 'job_result' },
+      { name: 'cancel_job' },
+      { name: 'answer_job' },
     ],
   });
   const text = JSON.stringify(listed);

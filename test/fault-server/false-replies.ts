@@ -12,6 +12,8 @@ export function falsified(answer: RpcAnswer, word: string): RpcAnswer {
   switch (word) {
     case 'foreign-task':
       return { result: aboutTask(result, randomUUID(), 'completed') };
+    case 'tool-error':
+      return { result: { content: [{ type: 'text', text: 'the tool failed, as planned' }], isError: true } };
     case 'wrong-types':
       return { result: ofOtherTypes(result) as JsonObject };
     case 'other-bytes':
@@ -27,6 +29,9 @@ export function aboutTask(result: JsonObject, remoteTaskId: string, status?: str
     if (!isObject(value)) return value;
     const members = Object.entries(value).map(([name, member]) => [name, meant(member)] as const);
     const other: JsonObject = Object.fromEntries(members);
+    // Of a job that ended as its state says.
+    if (typeof value['jobId'] === 'string')
+      return { ...other, jobId: remoteTaskId, ...(status === undefined ? {} : { state: 'done' }) };
     if (typeof value['taskId'] !== 'string') return other;
     const isTask = typeof value['status'] === 'string' && status !== undefined;
     return { ...other, taskId: remoteTaskId, ...(isTask ? { status } : {}) };

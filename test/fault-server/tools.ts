@@ -2,6 +2,7 @@
 // Must never publish a word that the plan does not know, or withhold one: both are made from the same tables.
 
 import type { JsonObject } from './json.js';
+import { jobToolDescriptors, START_JOB, START_TEXT_JOB } from './jobs.js';
 import { LOOK_UP_DESCRIPTOR } from './look-ups.js';
 import { CHOICES, FLAGS, NUMBERS, PHASES } from './plan.js';
 import { CANCEL_PATTERN, CANCEL_WORDS, COUNTED_PATTERN, PLAIN_WORDS, WORDS } from './words.js';
@@ -12,6 +13,8 @@ export const TOOLS: Readonly<Record<string, TaskSupport>> = {
   work: 'optional',
   'work-required': 'required',
   'work-plain': 'forbidden',
+  [START_JOB]: 'forbidden',
+  [START_TEXT_JOB]: 'forbidden',
 };
 
 /** The argument, and the `_meta` key, that a requester may put its idempotency key in. */
@@ -78,5 +81,5 @@ export function descriptors(): readonly JsonObject[] {
     inputSchema: INPUT_SCHEMA,
     execution: { taskSupport },
   }));
-  return [...tools, LOOK_UP_DESCRIPTOR];
+  return [...tools, LOOK_UP_DESCRIPTOR, ...jobToolDescriptors()];
 }

@@ -20,6 +20,7 @@ export const WORDS = {
   'foreign-task': 'handles it, answers about a task that is not this one and has ended',
   'reused-id':
     'handles it, answers with the id of a task that an earlier call has; that task is found in this session too',
+  'tool-error': 'handles it, answers a tool result that says isError',
   'other-bytes': 'handles it, says something else than it says without this word',
   // Handled, and what comes is no reply at all.
   html: 'handles it, answers 200 with a page of HTML',

@@ -12,6 +12,7 @@ import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
+import { START_JOB, START_TEXT_JOB } from '../fault-server/jobs.js';
 import { LOOK_UP_ARGUMENT, LOOK_UP_TOOL } from '../fault-server/look-ups.js';
 import { type FaultServer, startFaultServer } from '../fault-server/start-fault-server.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from '../fault-server/tools.js';
@@ -50,6 +51,55 @@ const SETTLING = {
   },
 } as const;
 
+const STATUS_WORDS = {
+  running: 'working',
+  needs_input: 'inputRequired',
+  done: 'completed',
+  error: 'failed',
+  cancelled: 'cancelled',
+  'no such job': 'notFound',
+};
+
+/** The job of both start tools; `at` leads to a member of an answer. */
+function jobDeclaration(at: string): JsonObject {
+  return {
+    id: `${at}/jobId`,
+    status: {
+      tool: 'job_status',
+      argument: 'jobId',
+      id: `${at}/jobId`,
+      pointer: `${at}/state`,
+      words: STATUS_WORDS,
+      message: `${at}/note`,
+      interval: { pointer: `${at}/pollAfterMs` },
+    },
+    result: { tool: 'job_result', argument: 'jobId' },
+    cancel: { tool: 'cancel_job', argument: 'jobId' },
+    input: {
+      tool: 'answer_job',
+      argument: 'jobId',
+      question: `${at}/question`,
+      key: { pointer: `${at}/questionId`, argument: 'questionId' },
+    },
+  };
+}
+
+/** Every server entry of the lab declares them; structured answers, and answers in JSON text. */
+const JOB = jobDeclaration('/structuredContent');
+const JOBS = { [START_JOB]: JOB, [START_TEXT_JOB]: jobDeclaration('') } as const;
+
+function without(member: string): JsonObject {
+  return Object.fromEntries(Object.entries(JOB).filter(([name]) => name !== member));
+}
+
+/** As `at-most-once`, with less or more declared of its jobs. */
+const JOB_ENTRIES = {
+  'job-no-cancel': { job: without('cancel') },
+  'job-no-result': { job: without('result') },
+  'job-refusing': { job: { ...JOB, refusedByError: true } },
+  'job-small': { job: JOB, maxResultBytes: 10_000 },
+} as const;
+
 /** As `session-list` (the default), but the server speaks otherwise. */
 const STYLES = {
   json: '?replies=json',
@@ -67,6 +117,7 @@ export interface FaultCall {
     | PolicyName
     | keyof typeof LOOK_UP_POLICIES
     | keyof typeof SETTLING
+    | keyof typeof JOB_ENTRIES
     | keyof typeof STYLES
     | keyof typeof KEYED_STYLES;
   readonly tool?: string;
@@ -173,11 +224,20 @@ function startCall(client: ToolOperationClient, call: FaultCall): Promise<ToolOp
 function serverEntries(url: string, durable: JsonObject): JsonObject {
   const entries: [string, JsonObject][] = [];
   const withTools = (settings: JsonObject): JsonObject => {
-    const tools = Object.fromEntries(Object.keys(TOOLS).map((tool) => [tool, settings]));
+    const tools = Object.fromEntries(
+      Object.keys(TOOLS).map((tool) => {
+        const job = tool === START_JOB || tool === START_TEXT_JOB ? { job: JOBS[tool] } : {};
+        return [tool, { ...job, ...settings }];
+      }),
+    );
     return { maxPollsPerSecond: 50, tools, ...durable };
   };
   for (const [name, settings] of Object.entries({ ...POLICIES, ...LOOK_UP_POLICIES, ...SETTLING }))
     entries.push([name, { url, durable: withTools(settings) }]);
+  for (const [name, settings] of Object.entries(JOB_ENTRIES)) {
+    const tools = { [START_JOB]: { submission: { policy: 'at-most-once' }, ...settings } };
+    entries.push([name, { url, durable: { maxPollsPerSecond: 50, tools, ...durable } }]);
+  }
   for (const [name, query] of Object.entries(KEYED_STYLES)) {
     entries.push([name, { url: `${url}${query}`, durable: withTools(POLICIES['key-argument']) }]);
   }

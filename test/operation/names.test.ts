@@ -33,7 +33,13 @@ describe('names', () => {
     ]);
     expect(names.TERMINAL_STATES).toEqual(['ACCEPTED', 'CANCELLED_ACCEPTED', 'REJECTED']);
     expect(names.OUTCOMES).toEqual(['completed', 'failed', 'cancelled', 'rejected', 'unresolved']);
-    expect(names.ADAPTERS).toEqual(['mcp/2025-11-25', 'mcp/2026-07-28', 'aip-151', 'synchronous']);
+    expect(names.ADAPTERS).toEqual([
+      'mcp/2025-11-25',
+      'mcp/2026-07-28',
+      'mcp/job-tools',
+      'aip-151',
+      'synchronous',
+    ]);
     expect(names.SUBMISSION_POLICIES).toEqual([
       'key-argument',
       'key-meta',

@@ -2,11 +2,11 @@
 // Must never let anything but a whole answer without an error count as "absent".
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../operation/json.js';
+import type { JsonObject, JsonValue } from '../../operation/json.js';
 import type { AdapterName } from '../../operation/names.js';
 import type { LookUpSettings } from '../../operation/row.js';
 import { type LookUp, WireFault } from '../../protocols/adapter.js';
-import { idAt } from '../../protocols/mcp/look-up-tool.js';
+import { idAt } from '../../protocols/mcp/answer-members.js';
 import { createProtocolRegistry } from '../../protocols/registry.js';
 import {
   NO_HOOKS,
@@ -37,13 +37,20 @@ describe('the id in an answer', () => {
   it.each<[string, JsonObject, string, string]>([
     ['structured', structured({ jobId: 'job-7' }), '/structuredContent/jobId', 'job-7'],
     ['exactly as said', structured({ jobId: ' Ä/+=?\n' }), '/structuredContent/jobId', ' Ä/+=?\n'],
-    ['a number', structured({ jobId: 70 }), '/structuredContent/jobId', '70'],
-    ['zero', structured({ jobId: 0 }), '/structuredContent/jobId', '0'],
     ['deep', structured({ 'a/b': [{ '~': 'x' }] }), '/structuredContent/a~1b/0/~0', 'x'],
     ['in the JSON of the first text', text('{"job":{"id":"j"}}'), '/job/id', 'j'],
     ['the text itself', text('job-7'), '/content/0/text', 'job-7'],
   ])('is %s', (_, result, pointer, remoteId) => {
     expect(idAt(result, pointer)).toEqual({ kind: 'named', remoteId });
+  });
+
+  it.each<[JsonValue, string]>([
+    [70, '70'],
+    [0, '0'],
+    [-3, '-3'],
+  ])('is a number, %s, and known to be one', (jobId, remoteId) => {
+    const said = idAt(structured({ jobId }), '/structuredContent/jobId');
+    expect(said).toEqual({ kind: 'named', remoteId, isNumber: true });
   });
 
   it.each<[string, JsonObject, string]>([

@@ -127,7 +127,7 @@ describe('the settings under "durable"', () => {
 
   const AT = 'mcpServers.search.durable';
   const TOOL_KEYS =
-    '"waitBudget", "synchronousBound", "maxResultBytes", "sideEffects", "onUnresolved", "descriptor" or "submission"';
+    '"waitBudget", "synchronousBound", "maxResultBytes", "sideEffects", "onUnresolved", "descriptor", "submission" or "job"';
   const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
   const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
   const POLICIES =
@@ -153,7 +153,7 @@ describe('the settings under "durable"', () => {
       'an unknown protocol',
       { protocol: 'mcp' },
       `${AT}.protocol`,
-      'must be "auto", "mcp/2025-11-25", "mcp/2026-07-28" or "synchronous"',
+      'must be "auto", "mcp/2025-11-25", "mcp/2026-07-28", "mcp/job-tools" or "synchronous"',
     ],
     ['a rate of nothing', { maxPollsPerSecond: 0 }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
     ['a rate as text', { maxPollsPerSecond: '1' }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
@@ -303,7 +303,7 @@ describe('the settings under "durable"', () => {
   it('have one mistake per line where there are several', () => {
     const durable = { protocol: 'x', tools: { 'a b': { waitBudget: 0 } } };
     expect(refusal({ mcpServers: { search: { url: URL, durable } } }).message).toBe(
-      'mcpServers.search.durable.protocol: must be "auto", "mcp/2025-11-25", "mcp/2026-07-28" or "synchronous"\n' +
+      'mcpServers.search.durable.protocol: must be "auto", "mcp/2025-11-25", "mcp/2026-07-28", "mcp/job-tools" or "synchronous"\n' +
         `mcpServers.search.durable.tools["a b"].waitBudget: ${DURATIONS}`,
     );
   });
