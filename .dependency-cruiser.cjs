@@ -93,10 +93,10 @@ module.exports = {
     {
       name: 'no-sibling-contract',
       comment:
-        'One folder per wire contract; what two share lives in protocols/mcp/ or directly in protocols/.',
+        'One folder per wire contract; what two share lives in protocols/mcp/, protocols/credentials/ or directly in protocols/.',
       severity: 'error',
       from: { path: '^dist/protocols/([^/]+)/' },
-      to: { path: '^dist/protocols/[^/]+/', pathNot: '^dist/protocols/($1|mcp)/' },
+      to: { path: '^dist/protocols/[^/]+/', pathNot: '^dist/protocols/($1|mcp|credentials)/' },
     },
     {
       name: 'workflow-bundle',

@@ -83,6 +83,8 @@ export const LIMITS = {
   connectTimeoutMs: 10 * SECOND_MS,
   cancelTimeoutMs: 30 * SECOND_MS,
   releaseTimeoutMs: 2 * SECOND_MS,
+  /** One request to an authorization server. */
+  tokenTimeoutMs: 10 * SECOND_MS,
 
   // engine (ms)
   heartbeatMs: 700,

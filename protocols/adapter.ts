@@ -7,11 +7,44 @@ import type { AdapterName, SubmissionPolicyName } from '../operation/names.js';
 import type { InputAction, LookUpSettings, Question, RemoteReference } from '../operation/row.js';
 import type { DeclaredMethod } from './declared-method.js';
 
-/** A configured tool server as the worker knows it. `headers` may hold credentials: never stored, never logged. */
+/** How a token for a server is had; held and renewed in the worker's memory only. */
+export type AuthSettings =
+  | { readonly kind: 'bearer'; readonly token: string }
+  /** Standard output of a program is the token. `lifetimeMs` null: until the server refuses it. */
+  | { readonly kind: 'command'; readonly command: readonly string[]; readonly lifetimeMs: number | null }
+  /** Client credentials (RFC 6749 section 4.4), or a refresh token (section 6) where one is given. */
+  | {
+      readonly kind: 'oauth';
+      readonly clientId: string;
+      readonly clientSecret: string | null;
+      /** The one authorization server that the client's credentials are ever shown to. */
+      readonly issuer: string;
+      readonly scope: string | null;
+      readonly refreshToken: string | null;
+    };
+
+/** A server that is a program of this worker, spoken to over its standard streams. */
+export interface ProgramSettings {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Absent: the worker's own. */
+  readonly cwd?: string;
+}
+
+/**
+ * A configured tool server as the worker knows it. `headers`, `auth`, `program` and `secrets` hold credentials: never
+ * stored, never logged.
+ */
 export interface ToolServer {
   readonly name: string;
+  /** Empty for a program. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly auth?: AuthSettings;
+  readonly program?: ProgramSettings;
+  /** What else no text may show: values that a program was given. */
+  readonly secrets?: readonly string[];
   readonly protocol: AdapterName | 'auto';
   readonly maxPollsPerSecond: number;
   readonly trustAnnotations: boolean;

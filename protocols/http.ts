@@ -3,7 +3,10 @@
 
 import http from 'node:http';
 import https from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { openTunnel, placeOf, ProxyFault, proxyHeaders, type Route, routeTo } from './proxy.js';
 
 /** Node fires a longer timer at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -27,6 +30,8 @@ export interface HttpReply {
   readonly status: number;
   readonly contentType: string;
   readonly retryAfterMs: number | null;
+  /** What a person can do about a refused credential. */
+  readonly advice?: string;
   header(name: string): string | null;
   /** The body as it arrives. Iterating throws HttpFault when it is cut, too large, or late. */
   readonly body: AsyncIterable<Uint8Array>;
@@ -41,7 +46,9 @@ export type HttpFaultReason =
   | 'cut'
   | 'tooLarge'
   | 'encoding'
-  | 'badRequest';
+  | 'badRequest'
+  /** No credential could be had, or the server has just refused it as spent: nothing ran. */
+  | 'credential';
 
 /** `isSent` false is proof that no byte of the request reached the server. */
 export class HttpFault extends Error {
@@ -59,13 +66,36 @@ export class HttpFault extends Error {
 /** @throws HttpFault; an error thrown by `afterSend` passes through as it is. */
 export async function exchange(request: HttpRequest): Promise<HttpReply> {
   if (request.signal?.aborted) throw new HttpFault('aborted', false, 'aborted before it was sent');
-  const line = new Line(request);
+  const line = new Line(request, await wayTo(request));
   try {
     await line.flushed;
     await request.afterSend?.();
     return replyOf(request, line, await line.response);
   } catch (error) {
     line.close();
+    throw error;
+  }
+}
+
+/** How the first byte gets to the server, or to the proxy that passes the request on. */
+interface Way {
+  readonly url: URL;
+  readonly route: Route;
+  readonly tunnel: Duplex | null;
+}
+
+/** @throws HttpFault; nothing of the request has left. */
+async function wayTo(request: HttpRequest): Promise<Way> {
+  if (!URL.canParse(request.url))
+    throw new HttpFault('badRequest', false, 'the request cannot be built: ERR_INVALID_URL');
+  const url = new URL(request.url);
+  try {
+    const route = routeTo(url);
+    const { connectTimeoutMs: timeoutMs, signal } = request;
+    const tunnel = route.kind === 'tunnel' ? await openTunnel(route.proxy, url, { timeoutMs, signal }) : null;
+    return { url, route, tunnel };
+  } catch (error) {
+    if (error instanceof ProxyFault) throw new HttpFault('unreachable', false, error.message);
     throw error;
   }
 }
@@ -81,10 +111,11 @@ class Line {
   private readonly onAbort = (): void => this.fail('aborted', 'aborted');
   private readonly signal: AbortSignal | undefined;
 
-  constructor(request: HttpRequest) {
-    this.clientRequest = openRequest(request);
+  constructor(request: HttpRequest, way: Way) {
+    this.clientRequest = openRequest(request, way);
     this.signal = request.signal;
-    const isTls = request.url.startsWith('https:');
+    // To the next hop: a proxy that gets the whole request has got it, whatever becomes of it there.
+    const isTls = (way.route.kind === 'forward' ? way.route.proxy : way.url).protocol === 'https:';
     this.response = new Promise((resolve, reject) => {
       this.clientRequest.on('response', resolve);
       this.clientRequest.on('error', (error) => {
@@ -144,25 +175,48 @@ class Line {
   }
 }
 
-function openRequest(request: HttpRequest): http.ClientRequest {
+function openRequest(request: HttpRequest, way: Way): http.ClientRequest {
   const body = request.body === null ? null : Buffer.byteLength(request.body);
+  const options: RequestHead = {
+    method: request.method,
+    // `agent: false`: a pooled socket may be closing under us, and Node then cannot say whether bytes were read.
+    agent: false,
+    headers: {
+      ...request.headers,
+      'accept-encoding': 'identity',
+      ...(body === null ? {} : { 'content-length': String(body) }),
+    },
+  };
   try {
-    const url = new URL(request.url);
-    const client = url.protocol === 'https:' ? https : http;
-    return client.request(url, {
-      method: request.method,
-      // `agent: false`: a pooled socket may be closing under us, and Node then cannot say whether bytes were read.
-      agent: false,
-      headers: {
-        ...request.headers,
-        'accept-encoding': 'identity',
-        ...(body === null ? {} : { 'content-length': String(body) }),
-      },
-    });
+    return requestOn(way, options);
   } catch (error) {
+    way.tunnel?.destroy();
     // Bad URL or header characters. Node names the header, never its value.
     throw new HttpFault('badRequest', false, `the request cannot be built: ${codeOf(error)}`);
   }
+}
+
+interface RequestHead {
+  readonly method: string;
+  readonly agent: false;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function requestOn({ url, route, tunnel }: Way, options: RequestHead): http.ClientRequest {
+  if (route.kind === 'forward') {
+    const client = route.proxy.protocol === 'https:' ? https : http;
+    const headers = { ...options.headers, host: url.host, ...proxyHeaders(route.proxy) };
+    const path = `${url.origin}${url.pathname}${url.search}`;
+    return client.request({ ...options, ...placeOf(route.proxy), path, headers });
+  }
+  if (tunnel === null) return (url.protocol === 'https:' ? https : http).request(url, options);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const servername = isIP(host) === 0 ? host : '';
+  const { agent: _, ...onTunnel } = options;
+  return https.request(url, {
+    ...onTunnel,
+    createConnection: () => connectTls({ socket: tunnel, host, servername }),
+  });
 }
 
 function replyOf(request: HttpRequest, line: Line, response: http.IncomingMessage): HttpReply {

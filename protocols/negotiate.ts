@@ -22,10 +22,11 @@ export function createNegotiation(nowMs: () => number = Date.now) {
   const askedAt = new Map<string, number>();
 
   const discoverOnce = async (server: ToolServer) => {
-    const spokeNotAt = askedAt.get(server.url);
+    const place = JSON.stringify([server.name, server.url]);
+    const spokeNotAt = askedAt.get(place);
     if (spokeNotAt !== undefined && nowMs() < spokeNotAt + REMEMBERED_MS) return null;
     const discovered = await discover(server);
-    if (discovered === null) askedAt.set(server.url, nowMs());
+    if (discovered === null) askedAt.set(place, nowMs());
     return discovered;
   };
 
@@ -81,6 +82,6 @@ async function negotiatePinned(
     kind: 'unsupported',
     message:
       `${server.name}: "protocol" is "mcp/2026-07-28", but the server does not speak it (server/discover). ` +
-      'Check "url", or set "protocol" to "auto".',
+      `Check "${server.program ? 'command' : 'url'}", or set "protocol" to "auto".`,
   };
 }

@@ -1,8 +1,8 @@
-// Owns keeping a server's configured credentials out of every text of that server that people or the store may see.
+// Owns keeping a server's credentials, configured or had meanwhile, out of every text of that server that people or the store may see.
 // Must never touch what has to stay as it is: result bytes, ids used on the wire, the structure of a schema.
 
 import type { JsonObject, JsonValue } from '../operation/json.js';
-import type { ToolServer } from './adapter.js';
+import type { AuthSettings, ToolServer } from './adapter.js';
 
 /** A text from the server, without configured credentials and without halves of characters. Before any clipping. */
 export type Redact = (text: string) => string;
@@ -11,15 +11,41 @@ export type Redact = (text: string) => string;
 const SHORTEST_SECRET_CHARS = 6;
 const REDACTED = '[redacted]';
 
-const redactors = new WeakMap<ToolServer, Redact>();
+/** Tokens that were had once and may still be quoted; the oldest are spent for long. */
+const REMEMBERED_TOKENS = 64;
 
-/** One per server: every room that reads its words uses the same. */
+interface Redactor {
+  readonly redact: Redact;
+  readonly tokens: string[];
+  current: Redact;
+}
+
+const redactors = new WeakMap<ToolServer, Redactor>();
+
+/** One per server: every room that reads its words uses the same, and it learns new tokens. */
 export function redactorOf(server: ToolServer): Redact {
+  return redactorEntry(server).redact;
+}
+
+/** Before it is used: the reply to its first use may quote it. */
+export function noteSecret(server: ToolServer, secret: string): void {
+  const entry = redactorEntry(server);
+  if (secret === '' || entry.tokens.includes(secret)) return;
+  entry.tokens.push(secret);
+  if (entry.tokens.length > REMEMBERED_TOKENS) entry.tokens.shift();
+  entry.current = redactorFor([...secretsOf(server), ...entry.tokens]);
+}
+
+function redactorEntry(server: ToolServer): Redactor {
   const known = redactors.get(server);
   if (known) return known;
-  const redact = redactorFor(secretsOf(server));
-  redactors.set(server, redact);
-  return redact;
+  const entry: Redactor = {
+    redact: (text) => entry.current(text),
+    tokens: [],
+    current: redactorFor(secretsOf(server)),
+  };
+  redactors.set(server, entry);
+  return entry;
 }
 
 function redactorFor(secrets: readonly string[]): Redact {
@@ -43,7 +69,32 @@ function wellFormed(text: string): string {
 function secretsOf(server: ToolServer): readonly string[] {
   const ofMethods = Object.values(server.methods ?? {}).flatMap(({ headers }) => Object.values(headers));
   const values = [...Object.values(server.headers), ...ofMethods].flatMap(partsOfHeader);
-  return [...values, ...partsOfUrl(server.url)];
+  return [...values, ...partsOfUrl(server.url), ...secretsOfAuth(server.auth), ...(server.secrets ?? [])];
+}
+
+/** As RFC 6749 (section 2.3.1) has them inside Basic authentication. */
+export function formEncodedPair(clientId: string, clientSecret: string): string {
+  return [clientId, clientSecret]
+    .map((text) => new URLSearchParams({ '': text }).toString().slice(1))
+    .join(':');
+}
+
+function secretsOfAuth(auth: AuthSettings | undefined): readonly string[] {
+  switch (auth?.kind) {
+    case 'bearer':
+      return [auth.token];
+    case 'oauth': {
+      const { clientId, clientSecret, refreshToken } = auth;
+      // Together they are what Basic authentication encodes.
+      const pair =
+        clientSecret === null
+          ? []
+          : [clientSecret, `${clientId}:${clientSecret}`, formEncodedPair(clientId, clientSecret)];
+      return refreshToken === null ? pair : [...pair, refreshToken];
+    }
+    default:
+      return [];
+  }
 }
 
 /** The value, what follows its scheme, decoded Basic credentials, and the values of `name=value` pairs. */

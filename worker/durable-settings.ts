@@ -165,8 +165,48 @@ export const pollRate = z
   .number({ error: 'must be a number above 0' })
   .positive({ error: 'must be a number above 0' });
 
+function word(what: string) {
+  const error = `must be ${what}`;
+  return z.string({ error }).min(1, { error });
+}
+
+const COMMAND_FORM = 'must be a list of strings: the program that prints the token, and its arguments';
+
+const oauth = strict({
+  clientId: word('the id of the client at the authorization server'),
+  clientSecret: word('the secret of the client').optional(),
+  issuer: word('the URL of the authorization server; its credentials are shown to no other'),
+  scope: word('the scopes to ask for, separated by spaces').optional(),
+  refreshToken: word('the refresh token to begin with').optional(),
+}).refine(({ clientSecret, refreshToken }) => clientSecret !== undefined || refreshToken !== undefined, {
+  error: 'needs "clientSecret" (client credentials) or "refreshToken"',
+});
+
+/** As it is written: references to the environment are filled in later. */
+const auth = strict({
+  bearer: word('the token, e.g. "${TOKEN}"').optional(),
+  command: z
+    .array(z.string({ error: COMMAND_FORM }), { error: COMMAND_FORM })
+    .min(1, { error: COMMAND_FORM })
+    .optional(),
+  lifetime: duration.optional(),
+  oauth: oauth.optional(),
+})
+  .refine(
+    ({ bearer, command, oauth: grant }) =>
+      [bearer, command, grant].filter((one) => one !== undefined).length === 1,
+    {
+      error: 'must have exactly one of "bearer", "command" and "oauth"',
+    },
+  )
+  .refine(({ command, lifetime }) => command !== undefined || lifetime === undefined, {
+    error: '"lifetime" goes with "command" only: other tokens say themselves how long they are good for',
+  });
+export type GivenAuth = z.infer<typeof auth>;
+
 const shape = {
   protocol: oneOf(['auto', ...PUBLISHED]).default('auto'),
+  auth: auth.optional(),
   maxPollsPerSecond: pollRate.default(1),
   /** Of every tool that says nothing else. */
   maxResultBytes: resultBytes.optional(),

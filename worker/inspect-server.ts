@@ -3,7 +3,11 @@
 
 import { LIMITS } from '../operation/limits.js';
 import { type ToolServer, WireFault } from '../protocols/adapter.js';
+import { CredentialFault } from '../protocols/credentials/credential-fault.js';
+import { keeperOf } from '../protocols/credentials/keepers.js';
 import { listTools, openSession } from '../protocols/mcp/session.js';
+import { endProgram } from '../protocols/mcp/stdio-channel.js';
+import { redactorOf } from '../protocols/redact.js';
 import { nearestWord } from './nearest-word.js';
 import { serverSentence } from './preflight.js';
 import type { ConfiguredServer } from './tool-servers.js';
@@ -32,13 +36,42 @@ export async function inspectServer(configured: ConfiguredServer): Promise<Serve
   } catch (error) {
     if (!WireFault.isInstance(error)) throw error;
     return { kind: 'unusable', why: serverSentence(error, configured.server) };
+  } finally {
+    await endProgram(configured.server);
   }
+}
+
+export type CredentialInspection =
+  | { readonly kind: 'had'; readonly what: string }
+  | { readonly kind: 'missing'; readonly why: string };
+
+/** Whether the server's credential can be had now; null where it needs none beyond its entry. Never throws. */
+export async function inspectCredential({ server }: ConfiguredServer): Promise<CredentialInspection | null> {
+  const { auth } = server;
+  if (!auth) return null;
+  if (auth.kind === 'bearer') return { kind: 'had', what: 'a bearer token from the configuration' };
+  const keeper = keeperOf(server);
+  if (!keeper) return null;
+  try {
+    await keeper.token();
+  } catch (error) {
+    if (!(error instanceof CredentialFault)) throw error;
+    return { kind: 'missing', why: redactorOf(server)(error.message) };
+  }
+  const source = auth.kind === 'command' ? 'a token from its command' : `a token from ${auth.issuer}`;
+  const expiresAt = keeper.expiresAt();
+  const until =
+    expiresAt === null ? 'until it is refused' : `for ${Math.round((expiresAt - Date.now()) / 1_000)} s`;
+  return { kind: 'had', what: `${source}, good ${until}` };
 }
 
 async function inspect(server: ToolServer, named: readonly string[]): Promise<ServerInspection> {
   const opening = await openSession(server);
   if (opening.kind === 'unsupported')
-    return { kind: 'unusable', why: `${opening.message}; check "url" of this server` };
+    return {
+      kind: 'unusable',
+      why: `${opening.message}; check "${server.program ? 'command' : 'url'}" of this server`,
+    };
   const { channel, session, hasTaskCalls } = opening.opened;
   try {
     const toolNames = (await listTools(channel)).map((tool) => tool['name'] as string);

@@ -7,6 +7,7 @@ import { LIMITS } from '../operation/limits.js';
 import { keyPlaceOf } from '../operation/policy.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
 import { type Negotiated, type Negotiation, type ToolServer, WireFault } from '../protocols/adapter.js';
+import { endProgram } from '../protocols/mcp/stdio-channel.js';
 import { createProtocolRegistry } from '../protocols/registry.js';
 import { nearestWord } from './nearest-word.js';
 import { policyOf, type ToolServersConfig } from './tool-servers.js';
@@ -58,9 +59,7 @@ export async function preflight(
       `the arguments have ${argumentsBytes} bytes, more than ${LIMITS.argumentsBytes}; hand large data over by reference`,
     );
   }
-  const protocols = createProtocolRegistry();
-  const negotiation = await negotiated(() => protocols.negotiate(server, tool), server);
-  await protocols.adapter(negotiation.adapter).release(server, negotiation.session);
+  const negotiation = await negotiatedOnce(server, tool);
   const { submissionPolicy, keyName, lookUp } = policyOf(config.servers.get(serverName), tool);
   // The key's value is derived later; one of the same form is as good for the schema.
   const keyed =
@@ -70,6 +69,18 @@ export async function preflight(
   const miss = checkSchema(negotiation.inputSchema, keyed) ?? negotiation.objectionTo?.(keyed) ?? null;
   if (miss === null) return;
   throw new PreflightError('bad-arguments', `the arguments do not fit "${tool}" of ${serverName}: ${miss}`);
+}
+
+async function negotiatedOnce(server: ToolServer, tool: string): Promise<Negotiated> {
+  const protocols = createProtocolRegistry();
+  try {
+    const negotiation = await negotiated(() => protocols.negotiate(server, tool), server);
+    await protocols.adapter(negotiation.adapter).release(server, negotiation.session);
+    return negotiation;
+  } finally {
+    // A process of this look alone; the worker has its own.
+    await endProgram(server);
+  }
 }
 
 function configuredServer(config: ToolServersConfig, name: string): ToolServer {
@@ -108,12 +119,17 @@ async function negotiated(negotiate: () => Promise<Negotiation>, server: ToolSer
 }
 
 export function serverSentence(fault: WireFault, server: ToolServer): string {
+  // What could not be started says itself what to check.
+  if (server.program && fault.kind === 'NotSent') return `${server.name}: ${fault.message}`;
+  if (server.program)
+    return `${server.name}: ${fault.message}; check "command", "args" and "env" of this server`;
   // Configured URLs carry no credentials in their user part, but a query may.
   const { origin, pathname } = new URL(server.url);
   const where = `${server.name} at ${origin}${pathname}`;
   if (fault.kind === 'NotSent') return `${where} cannot be reached (${fault.message})`;
   if (fault.wireCode === 401 || fault.wireCode === 403) {
-    return `${where} refuses us (${fault.message}); check "headers" of this server`;
+    const credential = server.auth ? 'durable.auth' : 'headers';
+    return `${where} refuses us (${fault.message}); check "${credential}" of this server`;
   }
   return `${where} does not answer as an MCP server (${fault.message}); check "url" of this server`;
 }

@@ -19,6 +19,10 @@ export function mistake(reading: Reading, keys: Keys, message: string): void {
   reading.mistakes.push({ path: pathOf(keys), message });
 }
 
+export function pathNote(reading: Reading, keys: Keys, sentence: string): void {
+  reading.notes.push(`${pathOf(keys)}: ${sentence}`);
+}
+
 /** The name is the fairness key of the poll queue, and the engine bounds that. */
 export function checkServerName(keys: Keys, name: string, reading: Reading): void {
   const { fairnessKeyBytes } = LIMITS;

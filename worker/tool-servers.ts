@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { LIMITS } from '../operation/limits.js';
 import type { OperationPolicy } from '../operation/row.js';
 import type { ToolServer } from '../protocols/adapter.js';
+import { readAuth } from './auth-settings.js';
 import { ConfigurationError, listOf, pathOf } from './configuration-error.js';
 import {
   DURABLE_KEYS,
@@ -16,6 +17,7 @@ import type { Environment } from './environment-references.js';
 import { editDistance } from '../primitives/edit-distance.js';
 import { nearestWord } from './nearest-word.js';
 import { readOperationServer } from './operation-servers.js';
+import { readProgram } from './program-settings.js';
 import {
   checkHeader,
   checkServerName,
@@ -23,8 +25,8 @@ import {
   type JsonEntries,
   type Keys,
   mistake,
+  pathNote,
   type Reading,
-  readText,
   readTexts,
   readUrl,
 } from './reading.js';
@@ -32,7 +34,7 @@ import {
 export { ConfigurationError };
 
 export interface ConfiguredServer {
-  /** `url` is empty where the server is unavailable. */
+  /** `url` is empty for a program, and where the server is unavailable. */
   readonly server: ToolServer;
   readonly tools: Readonly<Record<string, ToolSettings>>;
   /** Of every tool that says nothing else (bytes); absent: the default. */
@@ -116,7 +118,7 @@ type Transport = 'http' | 'stdio' | 'sse';
 /** Why a server of that transport cannot be used. */
 const UNAVAILABLE: Readonly<Record<Transport, string | null>> = {
   http: null,
-  stdio: 'servers started as a program (stdio) come later; only streamable HTTP servers can be used now.',
+  stdio: null,
   sse: 'the HTTP+SSE transport of 2024-11-05 is not supported; give the streamable HTTP URL.',
 };
 const HTTP_TYPES = ['http', 'streamable-http', 'streamableHttp'];
@@ -181,17 +183,34 @@ function readServer(name: string, entry: unknown, reading: Reading): ConfiguredS
   const settings = readDurable([...keys, 'durable'], entry['durable'], reading);
   const transport = transportOf(keys, entry, reading);
   const unavailable = transport && UNAVAILABLE[transport];
-  if (unavailable !== null) reading.notes.push(`${pathOf(keys)}: ${unavailable}`);
-  if (transport === 'stdio') readProgram(keys, entry, reading);
+  if (unavailable !== null) pathNote(reading, keys, unavailable);
+  const isProgram = transport === 'stdio';
+  const program = isProgram ? readProgram(keys, entry, reading) : {};
+  if (transport === 'http') noteProgramKeys(keys, entry, reading);
   const url = transport === 'http' ? readUrl([...keys, 'url'], entry['url'], reading) : '';
-  const headers = readTexts([...keys, 'headers'], entry['headers'], reading, checkHeader);
+  const headers = isProgram ? {} : readTexts([...keys, 'headers'], entry['headers'], reading, checkHeader);
+  const auth = readAuth([...keys, 'durable', 'auth'], settings.auth, { isProgram, headers }, reading);
   const { protocol, maxPollsPerSecond, trustAnnotations, tools, maxResultBytes } = settings;
   return {
-    server: { name, url, headers, protocol, maxPollsPerSecond, trustAnnotations },
+    server: {
+      name,
+      url,
+      headers,
+      ...(auth ? { auth } : {}),
+      ...program,
+      protocol,
+      maxPollsPerSecond,
+      trustAnnotations,
+    },
     tools,
     ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     unavailable,
   };
+}
+
+function noteProgramKeys(keys: Keys, entry: JsonEntries, reading: Reading): void {
+  for (const key of ['command', 'args', 'env', 'cwd'])
+    if (entry[key] !== undefined) pathNote(reading, [...keys, key], 'is ignored beside "url".');
 }
 
 function noteMisplaced(keys: Keys, entry: JsonEntries, reading: Reading): void {
@@ -207,13 +226,13 @@ function noteMisplaced(keys: Keys, entry: JsonEntries, reading: Reading): void {
 }
 
 /** What we read of an entry beside `durable`. */
-const ENTRY_KEYS = ['type', 'url', 'headers', 'command', 'args', 'env'];
+const ENTRY_KEYS = ['type', 'url', 'headers', 'command', 'args', 'env', 'cwd'];
 
 /** Other programs keep keys of their own here: only what looks like a slip of one of ours is told. */
 function noteMisspelt(path: string, key: string, known: readonly string[], reading: Reading): void {
   if (known.includes(key)) return;
   const near = nearestWord(key, known) ?? '';
-  // One slip in a short word, two in a long one: "uri" is meant for "url", "cwd" for nothing of ours.
+  // One slip in a short word, two in a long one: "uri" is meant for "url", "id" for nothing of ours.
   if (editDistance(key, near) <= (near.length > 5 ? 2 : 1))
     reading.notes.push(`${path}: is ignored; did you mean "${near}"?`);
 }
@@ -254,17 +273,4 @@ function transportOf(keys: Keys, entry: JsonEntries, reading: Reading): Transpor
   if (typeof type === 'string' && HTTP_TYPES.includes(type)) return 'http';
   mistake(reading, [...keys, 'type'], `must be ${listOf([...HTTP_TYPES, 'stdio', 'sse'])}`);
   return null;
-}
-
-/** Nothing of it is kept yet, but its mistakes are found today. */
-function readProgram(keys: Keys, entry: JsonEntries, reading: Reading): void {
-  if (typeof entry['command'] !== 'string') mistake(reading, [...keys, 'command'], 'must be a string');
-  if (entry['args'] !== undefined && !Array.isArray(entry['args'])) {
-    mistake(reading, [...keys, 'args'], 'must be a list of strings');
-  } else {
-    (entry['args'] ?? []).forEach((arg: unknown, index: number) =>
-      readText([...keys, 'args', index], arg, reading),
-    );
-  }
-  readTexts([...keys, 'env'], entry['env'], reading);
 }

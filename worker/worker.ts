@@ -18,6 +18,8 @@ import { createSweepActivities } from '../activities/sweep.js';
 import { LIMITS } from '../operation/limits.js';
 import { ACTIVITIES, DEFAULT_TASK_QUEUE, pollQueueOf, type SeamName } from '../operation/names.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
+import type { ToolServer } from '../protocols/adapter.js';
+import { endProgram } from '../protocols/mcp/stdio-channel.js';
 import { createProtocolRegistry } from '../protocols/registry.js';
 import type { ReceiptStore } from '../receipts/store.js';
 import { workflowBundle } from './bundle.js';
@@ -183,10 +185,29 @@ export async function createToolOperationWorker(
   );
   const sweepEveryMs = options.sweepEveryMs ?? LIMITS.sweepEveryMs;
   if (sweepEveryMs > 0) await ensureSweeper(sweeper, sweepEveryMs);
-  return runBoth(stepWorker, pollWorker);
+  const programs = programServers(options.servers);
+  if (programs.length > 0) {
+    const names = programs.map(({ name }) => name).join(', ');
+    log(
+      `${names}: a program of this worker process alone; a second worker on "${taskQueue}" would start another that knows ` +
+        'nothing of its tasks, so run one worker',
+    );
+  }
+  return runBoth(stepWorker, pollWorker, async () => {
+    await Promise.all(programs.map((server) => endProgram(server)));
+  });
 }
 
-function runBoth(stepWorker: Worker, pollWorker: Worker): ToolOperationWorker {
+function programServers({ servers }: ToolServersConfig): readonly ToolServer[] {
+  return [...servers.values()].map(({ server }) => server).filter(({ program }) => program !== undefined);
+}
+
+/** `afterwards`: when no step runs any more. */
+function runBoth(
+  stepWorker: Worker,
+  pollWorker: Worker,
+  afterwards: () => Promise<void>,
+): ToolOperationWorker {
   const shutdown = (): void => {
     for (const worker of [stepWorker, pollWorker]) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
@@ -199,6 +220,7 @@ function runBoth(stepWorker: Worker, pollWorker: Worker): ToolOperationWorker {
         // One of them failed: the other must not go on alone.
         shutdown();
         await Promise.allSettled(running);
+        await afterwards();
       }
     },
     shutdown,

@@ -1,7 +1,7 @@
 // Owns the doctor's look at the configuration and the tool servers in it. Must never call a tool.
 
 import { ConfigurationError } from '../../worker/configuration-error.js';
-import { inspectServer } from '../../worker/inspect-server.js';
+import { inspectCredential, inspectServer } from '../../worker/inspect-server.js';
 import { type ConfiguredServer, loadToolServers, type ToolServersConfig } from '../../worker/tool-servers.js';
 import { type Finding, unknown, well, wrong } from './finding.js';
 
@@ -38,9 +38,23 @@ export async function checkServers(config: ToolServersConfig): Promise<readonly 
 
 async function checkServer(name: string, configured: ConfiguredServer): Promise<readonly Finding[]> {
   const what = `server ${name}`;
+  const credential = await inspectCredential(configured);
+  const ofCredential = `${what} credential`;
+  // Without one the server would only refuse us.
+  if (credential?.kind === 'missing')
+    return [wrong(ofCredential, credential.why, 'mend "durable.auth" of this server')];
+  const findings = credential ? [well(ofCredential, credential.what)] : [];
+  return [...findings, ...(await lookAtServer(what, configured))];
+}
+
+async function lookAtServer(what: string, configured: ConfiguredServer): Promise<readonly Finding[]> {
   const seen = await inspectServer(configured);
   if (seen.kind === 'unusable') {
-    return [wrong(what, seen.why, 'start it, or mend "url" and "headers" of this server')];
+    const { program, auth } = configured.server;
+    const keys = program
+      ? '"command", "args" and "env"'
+      : `"url" and ${auth ? '"durable.auth"' : '"headers"'}`;
+    return [wrong(what, seen.why, `${program ? '' : 'start it, or '}mend ${keys} of this server`)];
   }
   if (seen.kind === 'declared') {
     const methods = seen.toolNames.join(', ') || 'no methods';

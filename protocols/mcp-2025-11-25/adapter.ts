@@ -41,6 +41,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
     const outcome = await channel.request('tools/call', createTaskParams(call), {
       timeoutMs: LIMITS.requestTimeoutMs,
       afterSend: hooks.afterSend,
+      purpose: 'submission',
       onMessage: progressListener('', () => undefined, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });

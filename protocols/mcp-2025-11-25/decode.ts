@@ -1,7 +1,6 @@
 // Owns the words of MCP 2025-11-25 tasks as servers send them, mapped once into ours. Pure.
 // Must never parse, trim or re-encode an id, nor take a word it does not know for one that it does.
 
-import { RELATED_TASK_META_KEY } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
@@ -51,14 +50,6 @@ export function taskOf(value: JsonValue | undefined, redact: Redact): SeenTask |
 
 function isLifetime(ttl: JsonValue | undefined): ttl is number {
   return typeof ttl === 'number' && ttl >= 0 && Number.isSafeInteger(Math.round(ttl));
-}
-
-/** The id of the task that `_meta` relates a message to, or undefined where it names none. */
-export function relatedTaskOf(value: JsonValue): string | undefined {
-  if (!isObject(value) || !isObject(value['_meta'])) return undefined;
-  const related = value['_meta'][RELATED_TASK_META_KEY];
-  if (!isObject(related)) return undefined;
-  return typeof related['taskId'] === 'string' ? related['taskId'] : '';
 }
 
 /** Typed, so that the ids 0 and "0" of one session differ. */

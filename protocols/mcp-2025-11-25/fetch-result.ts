@@ -3,17 +3,17 @@
 
 import { LIMITS } from '../../operation/limits.js';
 import { WireFault, type FetchedResult, type Observation } from '../adapter.js';
-import type { McpChannel } from '../mcp/channel.js';
+import type { RpcChannel } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { isSessionLost, readFaultOf, violation } from '../mcp/faults.js';
 import { memberOf } from '../json-members.js';
+import { relatedTaskOf } from '../mcp/related-task.js';
 import { protocolErrorOf, toolResultOf } from '../mcp/tool-call.js';
-import { relatedTaskOf } from './decode.js';
 import { taskParams } from './encode.js';
 
 /** @throws WireFault Transient | SessionLost | ProtocolViolation */
 export async function fetchTaskResult(
-  channel: McpChannel,
+  channel: RpcChannel,
   remoteId: string,
   observe: () => Promise<Observation>,
   maxResultBytes: number = LIMITS.storedResultBytes,

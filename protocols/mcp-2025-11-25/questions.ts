@@ -4,15 +4,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '../../operation/limits.js';
 import type { KnownQuestions, WireQuestion } from '../adapter.js';
-import type { McpChannel, MessageVerdict, ServerMessage } from '../mcp/channel.js';
+import type { RpcChannel, MessageVerdict, ServerMessage } from '../mcp/channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { readFaultOf, violation } from '../mcp/faults.js';
 import { PACE } from '../mcp/pace.js';
-import { questionOf, relatedTaskOf } from './decode.js';
+import { relatedTaskOf } from '../mcp/related-task.js';
+import { questionOf } from './decode.js';
 import { taskParams } from './encode.js';
 
 export interface PickUp {
-  readonly channel: McpChannel;
+  readonly channel: RpcChannel;
   readonly sessionId: string | null;
   readonly remoteId: string;
   readonly known: KnownQuestions;
@@ -54,9 +55,14 @@ class QuestionTaker {
     this.taken = new Set(job.known.wireKeys);
   }
 
-  /** On the stream of our own `tasks/result` a question that names no task can only be about ours. */
-  readonly onDirect = (message: ServerMessage, eventId: string | null): Promise<MessageVerdict> =>
-    this.take(message, eventId, relatedTaskOf(message.params) ?? this.job.remoteId);
+  /**
+   * On the stream of our own `tasks/result` a question that names no task can only be about ours; the one stream of a
+   * program carries everybody's.
+   */
+  readonly onDirect = (message: ServerMessage, eventId: string | null): Promise<MessageVerdict> => {
+    const isOurs = this.job.channel.isShared ? undefined : this.job.remoteId;
+    return this.take(message, eventId, relatedTaskOf(message.params) ?? isOurs);
+  };
 
   /** A replay brings the whole session: only what names our task counts. */
   readonly onReplayed = (message: ServerMessage, eventId: string | null): Promise<MessageVerdict> =>

@@ -37,6 +37,7 @@ export class Mcp20260728Adapter implements ToolAdapter {
       // The server alone decides whether this becomes a task, so the bound of a plain call holds for all.
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
+      purpose: 'submission',
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });

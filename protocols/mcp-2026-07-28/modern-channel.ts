@@ -3,19 +3,20 @@
 
 import type { JsonObject } from '../../operation/json.js';
 import type { ToolServer } from '../adapter.js';
-import { McpChannel, type RequestOptions } from '../mcp/channel.js';
+import type { RequestOptions, RpcChannel } from '../mcp/channel.js';
+import { openChannel } from '../mcp/open-channel.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import type { Redact } from '../redact.js';
 import { type AnswersTaken, PROTOCOL_VERSION, requestHeaders, withRequestMeta } from './encode.js';
 
 export class ModernChannel {
   readonly redact: Redact;
-  private readonly channel: McpChannel;
+  private readonly channel: RpcChannel;
   private readonly taken: AnswersTaken;
 
   constructor(server: ToolServer, taken: AnswersTaken = 'tasks') {
     this.taken = taken;
-    this.channel = new McpChannel(server, { sessionId: null, protocolVersion: PROTOCOL_VERSION });
+    this.channel = openChannel(server, { sessionId: null, protocolVersion: PROTOCOL_VERSION });
     this.redact = this.channel.redact;
   }
 

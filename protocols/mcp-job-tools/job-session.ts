@@ -5,7 +5,7 @@
 import type { JobSettings } from '../../operation/job-settings.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import type { ToolServer } from '../adapter.js';
-import type { McpChannel } from '../mcp/channel.js';
+import type { RpcChannel } from '../mcp/channel.js';
 import { violation } from '../mcp/faults.js';
 import { isObject } from '../json-members.js';
 import { channelOf, readSession } from '../mcp/session.js';
@@ -21,7 +21,7 @@ export interface JobSession {
 }
 
 /** All that one plain `tools/call` needs of a channel. */
-export type PlainChannel = Pick<McpChannel, 'request' | 'redact'>;
+export type PlainChannel = Pick<RpcChannel, 'request' | 'redact'>;
 
 /** Opens the channel of the generation that needs no session (MCP 2026-07-28). */
 export type SessionlessChannel = (server: ToolServer) => PlainChannel;

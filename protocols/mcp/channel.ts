@@ -1,4 +1,4 @@
-// Owns JSON-RPC over streamable HTTP in one session: requests, their replies as JSON or SSE, resuming a broken stream.
+// Owns what a channel is, and the one over streamable HTTP: requests, replies as JSON or SSE, resuming a broken stream.
 // Must never send a request twice, judge what a reply means for the operation, or leave a server's request hanging.
 
 import { randomUUID } from 'node:crypto';
@@ -7,11 +7,20 @@ import { backOffMs, clip } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { ToolServer } from '../adapter.js';
-import { exchange, HttpFault, type HttpReply } from '../http.js';
+import { authorizedExchange, type Purpose } from '../authorized-exchange.js';
+import { HttpFault, type HttpReply } from '../http.js';
 import { redactorOf, type Redact } from '../redact.js';
 import { eventStreamOf } from './event-stream.js';
 import { readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
-import { cleanOutcome, lost, lostBy, outcomeOf, readJsonReply, type RpcOutcome } from './rpc-outcome.js';
+import {
+  bareStatus,
+  cleanOutcome,
+  lost,
+  lostBy,
+  outcomeOf,
+  readJsonReply,
+  type RpcOutcome,
+} from './rpc-outcome.js';
 import { COUNTS, PACE } from './pace.js';
 
 /** A request or notification of the server, met on the way to our reply. */
@@ -35,6 +44,8 @@ export interface RequestOptions extends ListenOptions {
   readonly signal?: AbortSignal | undefined;
   /** Headers of this request alone. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Default `other`. */
+  readonly purpose?: Purpose;
   /** Default true: a stream that breaks is resumed where it carried event ids. */
   readonly isResumable?: boolean;
 }
@@ -52,14 +63,32 @@ interface Cursor {
   hasForeignReply: boolean;
 }
 
-export class McpChannel {
-  private readonly server: ToolServer;
-  private readonly session: ChannelSession;
+/** JSON-RPC with one server in one session, whatever carries it. */
+export interface RpcChannel {
   /** For the server's texts inside a result or a message; the other outcomes went through it already. */
   readonly redact: Redact;
-  private declines = 0;
   /** True once any reply on this channel began with an event that carries an id and no data. */
+  readonly hasPrimingEvents: boolean;
+  /** All operations of this worker hear the same stream; what is meant for one must name it. */
+  readonly isShared: boolean;
+  request(method: string, params: JsonObject, options: RequestOptions): Promise<RpcOutcome>;
+  /** A notification, or a response to the server's request: anything that has no reply of its own. */
+  post(message: JsonObject, options: RequestOptions): Promise<RpcOutcome>;
+  /** Opens `method` only to learn where its stream can be resumed from; the stream is dropped at once. */
+  firstEventId(method: string, params: JsonObject, timeoutMs: number): Promise<string | null>;
+  /** Replays what came after `lastEventId` until the stream is silent for `quietMs`. */
+  replay(lastEventId: string, quietMs: number, options: ListenOptions): Promise<RpcOutcome>;
+  /** Ends the session. Never throws. */
+  end(timeoutMs: number): Promise<void>;
+}
+
+export class HttpChannel implements RpcChannel {
+  private readonly server: ToolServer;
+  private readonly session: ChannelSession;
+  readonly redact: Redact;
+  private declines = 0;
   hasPrimingEvents = false;
+  readonly isShared = false;
 
   constructor(server: ToolServer, session: ChannelSession) {
     this.server = server;
@@ -86,16 +115,11 @@ export class McpChannel {
     }
   }
 
-  /** A notification, or a response to the server's request: anything that has no reply of its own. */
   async post(message: JsonObject, options: RequestOptions): Promise<RpcOutcome> {
     try {
       const reply = await this.send('POST', JSON.stringify({ jsonrpc: '2.0', ...message }), options);
       try {
-        const bare: RpcOutcome = {
-          kind: 'status',
-          status: reply.status,
-          retryAfterMs: reply.retryAfterMs,
-        };
+        const bare = cleanOutcome(bareStatus(reply), this.redact);
         // A response is taken with 202; a 200 may hold a refusal. A notification has no reply that could be one.
         const mayRefuse = reply.status >= 400 || (reply.status === 200 && 'result' in message);
         if (!mayRefuse) return bare;
@@ -110,7 +134,6 @@ export class McpChannel {
     }
   }
 
-  /** Opens `method` only to learn where its stream can be resumed from; the stream is dropped at once. */
   async firstEventId(method: string, params: JsonObject, timeoutMs: number): Promise<string | null> {
     const body = JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params });
     try {
@@ -128,7 +151,6 @@ export class McpChannel {
     }
   }
 
-  /** Replays what came after `lastEventId` until the stream is silent for `quietMs`. */
   async replay(lastEventId: string, quietMs: number, options: ListenOptions): Promise<RpcOutcome> {
     const cursor: Cursor = { lastEventId, retryMs: null, stopAfterQuietMs: quietMs, hasForeignReply: false };
     try {
@@ -147,7 +169,6 @@ export class McpChannel {
     }
   }
 
-  /** Ends the session. Never throws. */
   async end(timeoutMs: number): Promise<void> {
     if (this.session.sessionId === null) return;
     try {
@@ -172,7 +193,7 @@ export class McpChannel {
     if (this.session.protocolVersion !== null) own['mcp-protocol-version'] = this.session.protocolVersion;
     if (lastEventId !== undefined) own['last-event-id'] = lastEventId;
     const configured = Object.entries(this.server.headers).filter(([name]) => !(name.toLowerCase() in own));
-    return exchange({
+    const request = {
       method,
       url: this.server.url,
       headers: { ...Object.fromEntries(configured), ...own },
@@ -182,7 +203,8 @@ export class McpChannel {
       maxReplyBytes: maxReplyBytesOf(options),
       signal: options.signal,
       afterSend: options.afterSend,
-    });
+    };
+    return authorizedExchange(this.server, request, options.purpose ?? 'other');
   }
 
   private async readReply(

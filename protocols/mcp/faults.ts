@@ -36,8 +36,9 @@ export function submitFaultOf(outcome: Unanswered): WireFault {
   });
 }
 
-/** The session is gone: HTTP 404 by the specification, 400 with -32000 from server-everything. */
+/** The session is gone: HTTP 404 by the specification, 400 with -32000 from server-everything, or its process has ended. */
 export function isSessionLost(outcome: RpcOutcome): boolean {
+  if (outcome.kind === 'notSent') return outcome.isSessionGone === true;
   if (outcome.kind === 'status') return outcome.status === 404;
   if (outcome.kind !== 'error') return false;
   if (outcome.code === -32602) return false;
@@ -106,14 +107,21 @@ function describe(outcome: Unanswered, what: string): string {
   switch (outcome.kind) {
     case 'error': {
       const said = `${what}: JSON-RPC ${outcome.code}, HTTP ${outcome.status}: ${outcome.message}`;
-      return clip(outcome.link === null ? said : `${said} ${outcome.link}`, LIMITS.evidenceChars);
+      return withAdvice(outcome.link === null ? said : `${said} ${outcome.link}`, outcome.advice);
     }
     case 'status':
-      return `${what}: HTTP ${outcome.status} without a JSON-RPC reply`;
+      return withAdvice(`${what}: HTTP ${outcome.status} without a JSON-RPC reply`, outcome.advice);
     case 'notSent':
     case 'lost':
       return clip(`${what}: ${outcome.detail}`, LIMITS.evidenceChars);
     case 'stopped':
       return `${what}: given up`;
   }
+}
+
+/** The advice counts more than a stranger's words before it. */
+function withAdvice(said: string, advice: string | undefined): string {
+  if (advice === undefined) return clip(said, LIMITS.evidenceChars);
+  const end = `; ${clip(advice, LIMITS.evidenceChars / 2)}`;
+  return `${clip(said, LIMITS.evidenceChars - end.length)}${end}`;
 }

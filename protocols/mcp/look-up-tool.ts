@@ -7,13 +7,13 @@ import { clip } from '../../operation/policy.js';
 import type { LookUpSettings } from '../../operation/row.js';
 import { WireFault, type LookUp, type ToolCall } from '../adapter.js';
 import { idAt, type Said } from './answer-members.js';
-import type { McpChannel } from './channel.js';
+import type { RpcChannel } from './channel.js';
 import { readFaultOf } from './faults.js';
 import { isObject } from '../json-members.js';
 import { openSession } from './session.js';
 import { progressListener, toolResultOf } from './tool-call.js';
 
-type LookUpChannel = Pick<McpChannel, 'request' | 'redact'>;
+type LookUpChannel = Pick<RpcChannel, 'request' | 'redact'>;
 
 /**
  * As the port's look-up; a contract without a way back to its work has no use for `found`. `sessionless`: the channel of a

@@ -28,7 +28,7 @@ export async function negotiateMcp(
   if (opening.kind === 'unsupported') {
     return {
       kind: 'unsupported',
-      message: `${server.name}: ${opening.message}. Check "url" of this server.`,
+      message: `${server.name}: ${opening.message}. Check "${server.program ? 'command' : 'url'}" of this server.`,
     };
   }
   const { opened } = opening;

@@ -23,12 +23,23 @@ export const PACE = {
   resumeDelayCeilingMs: 5_000,
   /** Answers to requests of the server that nobody here serves. */
   declineMs: 5_000,
+  /** A program that has just ended is not started again at once. */
+  restartMs: 1_000,
+  restartCeilingMs: 60_000,
+  /** One that lived so long was well: its next start is a first one. */
+  wellAfterMs: 60_000,
+  /** After its input was closed, and again after SIGTERM (2025-11-25, stdio, shutdown). */
+  endProgramMs: 2_000,
+  /** After a program's end, for what it wrote before. */
+  lastWordsMs: 500,
 } as const;
 
 export const COUNTS = {
   resumeFailures: 4,
   /** A flood of requests from the server is not answered for ever. */
   declines: 32,
+  /** Questions of a program that nobody was there to take. */
+  keptQuestions: 64,
   toolPages: 100,
   taskPages: 100,
   nearNames: 5,

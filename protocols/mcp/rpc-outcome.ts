@@ -32,11 +32,18 @@ export type RpcOutcome =
       readonly bytes: Uint8Array;
       readonly isOurs: boolean;
       readonly retryAfterMs: number | null;
+      /** What a person can do about a refused credential. */
+      readonly advice?: string;
     }
   /** An HTTP reply that holds no JSON-RPC reply. */
-  | { readonly kind: 'status'; readonly status: number; readonly retryAfterMs: number | null }
-  /** Proof that no byte left. */
-  | { readonly kind: 'notSent'; readonly detail: string }
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly retryAfterMs: number | null;
+      readonly advice?: string;
+    }
+  /** Proof that nothing ran. `isSessionGone`: because the session's process is no more. */
+  | { readonly kind: 'notSent'; readonly detail: string; readonly isSessionGone?: boolean }
   /** Cut, late, unparseable, or another's reply. */
   | {
       readonly kind: 'lost';
@@ -53,7 +60,7 @@ export async function readJsonReply(
   id: RpcId | null,
   maxBytes: number = LIMITS.wireReplyBytes,
 ): Promise<RpcOutcome> {
-  const nothing: RpcOutcome = { kind: 'status', status: reply.status, retryAfterMs: reply.retryAfterMs };
+  const nothing = bareStatus(reply);
   if (reply.contentType !== 'application/json') {
     if (reply.status !== 200) return nothing;
     return lost(`HTTP 200 with ${reply.contentType === '' ? 'no type' : reply.contentType} instead of JSON`);
@@ -72,7 +79,15 @@ export async function readJsonReply(
   return outcome.kind === 'error' ? outcome : nothing;
 }
 
-export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: HttpReply): RpcOutcome {
+/** A reply of which nothing but its head counts. */
+export function bareStatus({ status, retryAfterMs, advice }: HttpReply): RpcOutcome {
+  return { kind: 'status', status, retryAfterMs, ...(advice === undefined ? {} : { advice }) };
+}
+
+/** What of a reply stands around its message; a transport without heads makes one up. */
+export type ReplyHead = Pick<HttpReply, 'status' | 'retryAfterMs' | 'header' | 'advice'>;
+
+export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: ReplyHead): RpcOutcome {
   if (message.kind === 'result' && message.id === id) {
     return {
       kind: 'result',
@@ -85,9 +100,10 @@ export function outcomeOf(message: RpcMessage, id: RpcId | null, reply: HttpRepl
   }
   if (message.kind === 'error' && (message.id === id || message.id === null)) {
     const { code, bytes } = message;
-    const { status, retryAfterMs } = reply;
+    const { status, retryAfterMs, advice } = reply;
     return {
       kind: 'error',
+      ...(advice === undefined ? {} : { advice }),
       status,
       code,
       message: message.message,
@@ -110,16 +126,25 @@ export function cleanOutcome(outcome: RpcOutcome, redact: Redact): RpcOutcome {
   switch (outcome.kind) {
     case 'error': {
       const { message, link } = outcome;
-      return { ...outcome, message: clip(redact(message), 200), link: link === null ? null : redact(link) };
+      const clean = { message: clip(redact(message), 200), link: link === null ? null : redact(link) };
+      return { ...outcome, ...clean, ...cleanAdvice(outcome.advice, redact) };
     }
+    case 'status':
+      return { ...outcome, ...cleanAdvice(outcome.advice, redact) };
     case 'lost':
     case 'notSent':
-      return { ...outcome, detail: clip(redact(outcome.detail), 200) };
+      return { ...outcome, detail: clip(redact(outcome.detail), DETAIL_CHARS) };
     case 'result':
-    case 'status':
     case 'stopped':
       return outcome;
   }
+}
+
+/** Room for the longest sentence on how a credential can be mended. */
+const DETAIL_CHARS = 300;
+
+function cleanAdvice(advice: string | undefined, redact: Redact): { readonly advice?: string } {
+  return advice === undefined ? {} : { advice: redact(advice) };
 }
 
 /** A person has to open this link, so it belongs into the evidence. */

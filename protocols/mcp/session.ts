@@ -6,9 +6,10 @@ import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import { WireFault, type ToolServer } from '../adapter.js';
-import { McpChannel } from './channel.js';
+import type { RpcChannel } from './channel.js';
 import { isSessionLost, violation, wireFaultOf } from './faults.js';
 import { isObject } from '../json-members.js';
+import { openChannel } from './open-channel.js';
 import { COUNTS } from './pace.js';
 
 const TASKS_VERSION = '2025-11-25';
@@ -29,7 +30,7 @@ export interface McpSession {
 
 export interface OpenedSession {
   readonly session: McpSession;
-  readonly channel: McpChannel;
+  readonly channel: RpcChannel;
   readonly hasTaskCalls: boolean;
   readonly serverVersion: string | null;
 }
@@ -51,7 +52,7 @@ const NOT_SPOKEN: readonly number[] = [-32601, -32602, -32600, -32022, -32021];
 /** @throws WireFault NotSent | Transient | ProtocolViolation */
 export async function openSession(server: ToolServer): Promise<Opening> {
   const timeoutMs = LIMITS.requestTimeoutMs;
-  const greeting = new McpChannel(server, { sessionId: null, protocolVersion: null });
+  const greeting = openChannel(server, { sessionId: null, protocolVersion: null });
   const outcome = await greeting.request('initialize', CLIENT, { timeoutMs });
   // A 5xx or 429 comes from whoever gave up on the request, whatever its body claims: that says "not now".
   const isNow = outcome.kind === 'error' && outcome.status < 500 && outcome.status !== 429;
@@ -66,7 +67,7 @@ export async function openSession(server: ToolServer): Promise<Opening> {
   if (outcome.sessionId !== null && !/^[\x21-\x7e]{1,1024}$/.test(outcome.sessionId)) {
     throw violation('the session id is not visible ASCII');
   }
-  const channel = new McpChannel(server, { sessionId: outcome.sessionId, protocolVersion });
+  const channel = openChannel(server, { sessionId: outcome.sessionId, protocolVersion });
   if (!SPOKEN_VERSIONS.includes(protocolVersion)) {
     await channel.end(LIMITS.releaseTimeoutMs);
     return {
@@ -79,7 +80,8 @@ export async function openSession(server: ToolServer): Promise<Opening> {
   const session: McpSession = {
     sessionId: outcome.sessionId,
     protocolVersion,
-    canList: tasks?.list !== undefined,
+    // One process holds the tasks of all operations: its list says nothing about one of them.
+    canList: tasks?.list !== undefined && !channel.isShared,
     canCancel: tasks?.cancel !== undefined,
     canReplay: outcome.sessionId !== null && greeting.hasPrimingEvents,
     listWasEmpty: null,
@@ -89,7 +91,7 @@ export async function openSession(server: ToolServer): Promise<Opening> {
   return { kind: 'opened', opened: { session, channel, hasTaskCalls, serverVersion } };
 }
 
-async function sayInitialized(channel: McpChannel, timeoutMs: number): Promise<void> {
+async function sayInitialized(channel: RpcChannel, timeoutMs: number): Promise<void> {
   const ready = await channel.post({ method: 'notifications/initialized' }, { timeoutMs });
   if (ready.kind === 'status' && ready.status < 300) return;
   await channel.end(LIMITS.releaseTimeoutMs);
@@ -118,13 +120,13 @@ export function readSession(json: JsonObject): McpSession {
   };
 }
 
-export function channelOf(server: ToolServer, session: McpSession): McpChannel {
-  return new McpChannel(server, session);
+export function channelOf(server: ToolServer, session: McpSession): RpcChannel {
+  return openChannel(server, session);
 }
 
 /** Every entry of a paged list. @throws WireFault */
 export async function readPages(
-  channel: Pick<McpChannel, 'request'>,
+  channel: Pick<RpcChannel, 'request'>,
   method: 'tools/list' | 'tasks/list',
   member: 'tools' | 'tasks',
   maxPages: number,
@@ -157,7 +159,7 @@ export async function readPages(
 }
 
 /** @throws WireFault */
-export async function listTools(channel: Pick<McpChannel, 'request'>): Promise<readonly JsonObject[]> {
+export async function listTools(channel: Pick<RpcChannel, 'request'>): Promise<readonly JsonObject[]> {
   const tools = await readPages(channel, 'tools/list', 'tools', COUNTS.toolPages);
   return tools.filter((tool): tool is JsonObject => isObject(tool) && typeof tool['name'] === 'string');
 }

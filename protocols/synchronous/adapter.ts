@@ -39,6 +39,7 @@ export class SynchronousAdapter implements ToolAdapter {
     const outcome = await channel.request('tools/call', params, {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
+      purpose: 'submission',
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });

@@ -216,6 +216,7 @@ describe('limits', () => {
       connectTimeoutMs: 10_000,
       cancelTimeoutMs: 30_000,
       releaseTimeoutMs: 2_000,
+      tokenTimeoutMs: 10_000,
       heartbeatMs: 700,
       heartbeatTimeoutMs: 2_000,
       stickyTimeoutMs: 1_000,

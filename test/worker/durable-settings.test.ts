@@ -128,7 +128,8 @@ describe('the settings under "durable"', () => {
   const AT = 'mcpServers.search.durable';
   const TOOL_KEYS =
     '"waitBudget", "synchronousBound", "maxResultBytes", "sideEffects", "onUnresolved", "descriptor", "submission" or "job"';
-  const SERVER_KEYS = '"protocol", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
+  const SERVER_KEYS =
+    '"protocol", "auth", "maxPollsPerSecond", "maxResultBytes", "trustAnnotations" or "tools"';
   const BYTES = 'must be a whole number of bytes from 1024 to 268435456';
   const POLICIES =
     '"key-argument", "key-meta", "lookup-tool", "session-list", "repeatable" or "at-most-once"';
@@ -154,6 +155,60 @@ describe('the settings under "durable"', () => {
       { protocol: 'mcp' },
       `${AT}.protocol`,
       'must be "auto", "mcp/2025-11-25", "mcp/2026-07-28", "mcp/job-tools" or "synchronous"',
+    ],
+    [
+      'two ways to a token',
+      { auth: { bearer: 't', command: ['c'] } },
+      `${AT}.auth`,
+      'must have exactly one of "bearer", "command" and "oauth"',
+    ],
+    [
+      'no way to a token',
+      { auth: {} },
+      `${AT}.auth`,
+      'must have exactly one of "bearer", "command" and "oauth"',
+    ],
+    [
+      'a misspelt way to a token',
+      { auth: { baerer: 't' } },
+      `${AT}.auth`,
+      'unknown key "baerer" (nearest: "bearer"); allowed: "bearer", "command", "lifetime" or "oauth"',
+    ],
+    [
+      'a command as one text',
+      { auth: { command: 'print-token --now' } },
+      `${AT}.auth.command`,
+      'must be a list of strings: the program that prints the token, and its arguments',
+    ],
+    [
+      'a lifetime of a token that says it itself',
+      { auth: { bearer: 't', lifetime: '5m' } },
+      `${AT}.auth`,
+      '"lifetime" goes with "command" only: other tokens say themselves how long they are good for',
+    ],
+    [
+      'OAuth without an issuer',
+      { auth: { oauth: { clientId: 'c', clientSecret: 's' } } },
+      `${AT}.auth.oauth.issuer`,
+      'must be the URL of the authorization server; its credentials are shown to no other',
+    ],
+    [
+      'OAuth without a grant',
+      { auth: { oauth: { clientId: 'c', issuer: 'https://a.example' } } },
+      `${AT}.auth.oauth`,
+      'needs "clientSecret" (client credentials) or "refreshToken"',
+    ],
+    [
+      'an issuer without TLS',
+      { auth: { oauth: { clientId: 'c', clientSecret: 's', issuer: 'http://a.example' } } },
+      `${AT}.auth.oauth.issuer`,
+      'must be an https:// URL (http:// only on this machine)',
+    ],
+    [
+      'a bearer with its scheme',
+      { auth: { bearer: 'Bearer abc' } },
+      `${AT}.auth.bearer`,
+      'must be the token alone, without "Bearer", in visible ASCII characters',
     ],
     ['a rate of nothing', { maxPollsPerSecond: 0 }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],
     ['a rate as text', { maxPollsPerSecond: '1' }, `${AT}.maxPollsPerSecond`, 'must be a number above 0'],

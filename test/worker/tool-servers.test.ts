@@ -58,18 +58,87 @@ describe('a file as people have it', () => {
     expect(parse({ type, url: URL })).toMatchObject({ unavailable: null, server: { url: URL } });
   });
 
-  it('loads programs and old transports, and says why they cannot be used', () => {
-    const mcpServers = {
-      files: { command: 'files-server', args: ['--root', '${ROOT}'], env: { TOKEN: '${TOKEN}' } },
-      old: { type: 'sse', url: URL },
-    };
-    const { servers, notes } = parseToolServers({ mcpServers }, { ROOT: '/r', TOKEN: 'secret' });
-    const later =
-      'servers started as a program (stdio) come later; only streamable HTTP servers can be used now.';
+  it('knows old transports, and says why they cannot be used', () => {
+    const { servers, notes } = parseToolServers({ mcpServers: { old: { type: 'sse', url: URL } } }, {});
     const old = 'the HTTP+SSE transport of 2024-11-05 is not supported; give the streamable HTTP URL.';
-    expect(servers.get('files')).toMatchObject({ unavailable: later, server: { name: 'files', url: '' } });
     expect(servers.get('old')).toMatchObject({ unavailable: old });
-    expect(notes).toEqual([`mcpServers.files: ${later}`, `mcpServers.old: ${old}`]);
+    expect(notes).toEqual([`mcpServers.old: ${old}`]);
+  });
+
+  it('gives programs what they need, and knows which of it is secret', () => {
+    const args = ['--root', '${ROOT}'];
+    const env = {
+      TOKEN: '${TOKEN}',
+      KEY: '-----BEGIN KEY-----\nMIIabcdef',
+      MODE: 'production',
+      NAME: '${NAME}',
+    };
+    const files = { command: '${HOME}/files-server', args, env, cwd: '/srv' };
+    const { servers, notes } = parseToolServers(
+      { mcpServers: { files } },
+      { ROOT: '/r', TOKEN: 'secret', HOME: '/home/me', NAME: 'alice' },
+    );
+    expect(notes).toEqual([]);
+    expect(servers.get('files')).toMatchObject({
+      unavailable: null,
+      server: {
+        url: '',
+        program: {
+          command: '/home/me/files-server',
+          args: ['--root', '/r'],
+          env: { ...env, TOKEN: 'secret', NAME: 'alice' },
+          cwd: '/srv',
+        },
+        secrets: ['/r', 'secret', env.KEY, '-----BEGIN KEY-----', 'MIIabcdef', 'alice'],
+      },
+    });
+  });
+
+  it('notes what does not go together', () => {
+    const mcpServers = {
+      files: { command: 'c', headers: { A: 'b' } },
+      search: { type: 'http', url: URL, command: 'c', cwd: '/' },
+    };
+    expect(parseToolServers({ mcpServers }, {}).notes).toEqual([
+      'mcpServers.files.headers: is ignored beside "command"; give a program what it needs in "env".',
+      'mcpServers.search.command: is ignored beside "url".',
+      'mcpServers.search.cwd: is ignored beside "url".',
+    ]);
+  });
+
+  it.each([
+    [
+      'a token for a program',
+      { command: 'c', durable: { auth: { bearer: 't' } } },
+      'is for a server with a "url"; give a program its credentials in "env"',
+    ],
+    [
+      'two Authorizations',
+      { url: URL, headers: { authorization: 'x' }, durable: { auth: { bearer: 't' } } },
+      'would replace the Authorization of "headers"; keep one of them',
+    ],
+  ])('refuses %s', (_, given, message) => {
+    const path = 'mcpServers.search.durable.auth';
+    expect(refusal({ mcpServers: { search: given } }).mistakes).toEqual([{ path, message }]);
+  });
+
+  it('fills the ways to a token from the environment, and misses a variable by name', () => {
+    const env = { TOKEN: 'abc', SECRET: 's3' };
+    const oauth = { clientId: 'c', clientSecret: '${SECRET}', issuer: 'https://auth.example/' };
+    const withAuth = (auth: unknown) => ({ url: URL, durable: { auth } });
+    const authOf = (auth: unknown) => parse(withAuth(auth), env).server.auth;
+    expect(authOf({ bearer: '${TOKEN}' })).toEqual({ kind: 'bearer', token: 'abc' });
+    expect(authOf({ command: ['print', '${TOKEN}'], lifetime: '5m' })).toEqual({
+      kind: 'command',
+      command: ['print', 'abc'],
+      lifetimeMs: 300_000,
+    });
+    const more = { kind: 'oauth', scope: null, refreshToken: null };
+    expect(authOf({ oauth })).toEqual({ ...more, ...oauth, clientSecret: 's3' });
+    expect(refusal({ mcpServers: { search: withAuth({ oauth }) } }).message).toBe(
+      'mcpServers.search.durable.auth.oauth.clientSecret: the environment variable SECRET is not set; ' +
+        'set it, or write "${SECRET:-default}"',
+    );
   });
 
   it('notes settings that stand where nobody reads them', () => {
