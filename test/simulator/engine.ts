@@ -24,6 +24,8 @@ interface Task {
   readonly atMs: number;
   readonly jobs: readonly Job[];
   readonly commands: readonly Command[];
+  /** A reset went on from here: its run, whose id the random numbers after it are drawn from. */
+  readonly resetAs?: string;
 }
 
 /** How long a workflow task may lie before a worker takes it (ms). */
@@ -154,7 +156,7 @@ export class Run {
     const said: Command[] = [];
     for (const [index, task] of this.history.entries()) {
       const commands = await this.engine.options.time.pretend(task.atMs, () => sandbox.activate(task.jobs));
-      if (index === this.#prefixLength - 1) sandbox.reseed();
+      if (task.resetAs !== undefined) sandbox.reseed(task.resetAs);
       if (!isDeepStrictEqual(commands.map(wordFor), task.commands.map(wordFor)))
         throw new Error(`replay of ${this.runId} asks for something else in task ${index}`);
       said.push(...commands.map((command) => shifted(command, task.atMs, this)));
@@ -163,13 +165,12 @@ export class Run {
     return said;
   }
 
-  /** Workflow tasks taken over from the run that was reset. */
-  #prefixLength = 0;
-
   /** Goes on from another run's history up to a task; what was pending there is pending again, from its start. */
   async adoptPrefix(prefix: readonly Task[], later: readonly Job[]): Promise<void> {
-    this.history.push(...prefix);
-    this.#prefixLength = prefix.length;
+    const resetAs = this.runId;
+    this.history.push(
+      ...prefix.map((task, index) => (index === prefix.length - 1 ? { ...task, resetAs } : task)),
+    );
     const again = await this.replay();
     // A scheduled activity keeps its input; a local one is in no history before it ends, and is asked for anew.
     const before = prefix.flatMap((task) => task.commands);

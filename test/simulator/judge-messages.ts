@@ -47,7 +47,8 @@ function judgeVerdicts({ rows, world }: Evidence): readonly string[] {
     for (const bytes of bytesApplied) {
       // Accepted whether or not anyone waits any more: that it arrived is all that can be known.
       const hasArrived = arrivedAt(world, wire_key).includes(bytes);
-      if (!hasArrived && !isLost) wrong.push(`told applied, the server took ${taken}`);
+      if (!hasArrived && !isLost && !mayBeRefusedUnheard(world))
+        wrong.push(`told applied, the server took ${taken}`);
     }
     for (const { updateId, bytes } of replies) {
       if (bytes !== taken || !isSettled(world) || cancelsAskedAt.length > 0) continue;
@@ -59,6 +60,15 @@ function judgeVerdicts({ rows, world }: Evidence): readonly string[] {
     }
   }
   return wrong;
+}
+
+/**
+ * Refused to an attempt that was stopped before it could say so: the next one is refused too, and cannot tell it from a
+ * reply that arrived. Then nobody else may answer.
+ */
+function mayBeRefusedUnheard({ server, blows }: Evidence['world']): boolean {
+  const isStopped = blows.struck.some(({ blow }) => blow.kind === 'kill' || blow.kind === 'zombie');
+  return server.ledger.faults.includes('refused') && isStopped;
 }
 
 /** No run was cut off from its replies. */

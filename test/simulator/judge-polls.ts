@@ -37,7 +37,7 @@ export function judgePolls(world: World): readonly string[] {
         pace.toldMs = null;
       }
     }
-    if (poll.isAnswered && !attemptOf(poll).wasGivenUp) pace.toldMs = clamped(poll.hintMs);
+    if (poll.isAnswered) pace.toldMs = knownAfter(poll, pace);
     pace.last = poll;
   }
   return wrong;
@@ -61,6 +61,14 @@ function gapOwed(last: Poll, next: Poll, { carriedMs, toldMs }: Pace): number {
   if (last.isAnswered) return clamped(last.hintMs);
   const retryAfterMs = Math.min(last.retryAfterMs ?? 0, RETRY_AFTER_CEILING_MS);
   return Math.max(retryAfterMs, knownMs ?? FLOOR_MS);
+}
+
+/** An attempt that was given up may or may not have written down what it was told. */
+function knownAfter(poll: Poll, { carriedMs, toldMs }: Pace): number | null {
+  const hintMs = clamped(poll.hintMs);
+  if (!attemptOf(poll).wasGivenUp) return hintMs;
+  const knownMs = toldMs ?? carriedMs;
+  return knownMs === null ? null : Math.min(knownMs, hintMs);
 }
 
 function clamped(hintMs: number | null): number {

@@ -111,8 +111,8 @@ export class Sandbox {
   }
 
   /** After its point, a reset run draws other random numbers than the run before it. */
-  reseed(): void {
-    this.#seed = this.info.runId;
+  reseed(runId: string): void {
+    this.#seed = runId;
   }
 
   /** One workflow task. Messages go first, as the SDK does it; then what became of timers and activities. */
