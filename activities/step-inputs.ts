@@ -69,6 +69,8 @@ export interface AnswerInput extends StepInput {
 
 export interface CancelInput extends StepInput {
   readonly reason: string;
+  /** Which request this is; absent: the first. */
+  readonly generation?: number;
 }
 
 export interface FetchInput extends StepInput {

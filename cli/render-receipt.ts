@@ -30,6 +30,7 @@ export function receiptDetails(receipt: Receipt, around: ReceiptSurroundings): r
     ['sent', `${receipt.submissionLegs.length} submission(s)`],
     ['remote', said.length === 0 ? null : said.join(': ')],
     ['transport', `${transport.observations} poll(s), ${transport.transientFaults} transient fault(s)`],
+    ['cancels', earlierCancelsOf(receipt)],
     ['decision', `${decision.evidence}${reason}`],
     ['result', result && `sha256 ${result.digest}, ${result.sizeBytes} bytes, ${result.mediaType}`],
     ['audit', auditResult && `a result was seen, and not accepted: sha256 ${auditResult.digest}`],
@@ -40,6 +41,13 @@ export function receiptDetails(receipt: Receipt, around: ReceiptSurroundings): r
     value === null ? [] : [`  ${name.padEnd(9)} ${oneLine(value)}`],
   );
   return [head, ...shown];
+}
+
+function earlierCancelsOf({ earlierCancels, cancelGeneration }: Receipt): string | null {
+  const before = earlierCancels?.map(
+    ({ generation, reason, delivery }) => `${generation} ${delivery} (${reason})`,
+  );
+  return before === undefined ? null : `asked ${cancelGeneration} times; not honoured: ${before.join(', ')}`;
 }
 
 function effectsOf(receipt: Receipt, reconciliation: Reconciliation | null): string | null {

@@ -1,6 +1,7 @@
 // Owns what a caller can do with one operation: look, watch, answer, cancel, wait for its end.
 // Must never cancel by giving up: a local timeout stops waiting and nothing else.
 
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { OperatorDecision, ReplyVerdict } from '../operation/facts.js';
@@ -11,14 +12,14 @@ import { MESSAGES, type Outcome, workflowIdOf } from '../operation/names.js';
 import type { Receipt } from '../operation/receipt.js';
 import type { InputAction } from '../operation/row.js';
 import { checkSchema, digests } from '../primitives/node-primitives.js';
-import type { OperationEnd, ReplyMessage } from '../workflows/contract.js';
+import type { CancelMessage, OperationEnd, ReplyMessage } from '../workflows/contract.js';
 import { awaitEnd } from './await-end.js';
 import { describeRun } from './described-run.js';
 import { ToolOperationError } from './errors.js';
 import { lookAtRun, queryRecord, viewOfRun } from './look-at-run.js';
 import { checkDurationMs, LONGEST_TIMER_MS, pause } from './pause.js';
 import { type Grounds, sendWord } from './send-word.js';
-import { cancelVerdictOf, isHeld, type OperationView, type PendingInput } from './view.js';
+import { type CancelResult, cancelVerdictOf, isHeld, type OperationView, type PendingInput } from './view.js';
 
 /** Reads a stored result by its digest. */
 export interface ResultReader {
@@ -45,11 +46,6 @@ export interface AnswerOptions {
   /** ms to wait for the verdict; default 60,000, at most 24 days. The reply may still be applied later. */
   readonly timeoutMs?: number;
 }
-
-/** `tooLate`: the end is there or on its way; the outcome is null where it is not known yet. */
-export type CancelResult =
-  | { readonly kind: 'requested' }
-  | { readonly kind: 'tooLate'; readonly outcome: Outcome | null };
 
 const HOLD_CHECK_MS = 2_000;
 /** A lost submission is looked up for long, and only a query tells it from a ledger that is behind. */
@@ -123,13 +119,14 @@ export class ToolOperationHandle {
 
   /**
    * Asks for the operation's cancellation; durable without a worker, and then always `requested`. The end still decides:
-   * see `result`.
+   * see `result`. Asked again, an operation that is held has the cancel sent once more.
    * @throws ToolOperationError `OperationNotFound`
    */
   async cancel(reason = 'cancelled by the caller', requestedBy = 'client'): Promise<CancelResult> {
     const handle = this.#client.workflow.getHandle(this.workflowId);
+    const message = { reason, requestedBy, requestToken: randomUUID() } satisfies CancelMessage;
     try {
-      await handle.signal(MESSAGES.cancelSignal, { reason, requestedBy });
+      await handle.signal(MESSAGES.cancelSignal, message);
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
       const view = await this.status();
@@ -137,7 +134,7 @@ export class ToolOperationHandle {
     }
     // The engine hands a query over after every signal that came before it: the record has seen this one.
     const record = await queryRecord(this.#client, this.callNodeId);
-    return record ? cancelVerdictOf(record) : { kind: 'requested' };
+    return record ? cancelVerdictOf(record, message) : { kind: 'requested' };
   }
 
   /**

@@ -4,7 +4,6 @@ export { ToolOperationClient, type StartOptions, type ToolOperationClientOptions
 export { ToolOperationError } from './errors.js';
 export {
   type AnswerOptions,
-  type CancelResult,
   type OperationResult,
   type ResultReader,
   ToolOperationHandle,
@@ -12,7 +11,7 @@ export {
 export type { ListOptions, OperationSummary } from './list-operations.js';
 export type { Grounds } from './send-word.js';
 export type { RestoredFinding, RestoredOptions, RestoredReport } from './store-restored.js';
-export type { OperationView, PendingInput, ViewResult } from './view.js';
+export type { CancelResult, OperationView, PendingInput, ViewResult } from './view.js';
 export type { OperatorDecision } from '../operation/facts.js';
 export type { Receipt } from '../operation/receipt.js';
 export { callNodeIdOf, workflowIdOf } from '../operation/names.js';

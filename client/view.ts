@@ -6,7 +6,7 @@ import type { LiveStatus } from '../operation/live-status.js';
 import { type FailureKind, type OperationState, type Outcome, VIEW_SCHEMA } from '../operation/names.js';
 import { openRounds } from '../operation/policy.js';
 import type { Receipt } from '../operation/receipt.js';
-import type { ToolOperation } from '../operation/record.js';
+import type { CancelAsked, ToolOperation } from '../operation/record.js';
 import type { Question } from '../operation/row.js';
 
 /** A question that waits for an answer. */
@@ -129,13 +129,34 @@ export function isHeld(view: OperationView): boolean {
   return view.state === 'UNRESOLVED' || (view.state === 'SUBMISSION_UNKNOWN' && view.heldSince !== null);
 }
 
-/** What became of a cancel that the record has seen. */
-export function cancelVerdictOf(
-  record: ToolOperation,
-): { readonly kind: 'requested' } | { readonly kind: 'tooLate'; readonly outcome: Outcome | null } {
-  const isTooLate = record.receipt !== null || record.terminalObservation !== null;
-  if (!isTooLate || record.cancelAsked || record.cancelGeneration > 0) return { kind: 'requested' };
-  return { kind: 'tooLate', outcome: record.receipt?.outcome ?? comingOutcome(record) };
+/**
+ * What became of a request to cancel. `alreadyRequested`: an earlier one is on its way to the server, or watched there;
+ * nothing more is sent. `tooLate`: the end is there or on its way; the outcome is null where it is not known yet.
+ */
+export type CancelResult =
+  | { readonly kind: 'requested' }
+  | { readonly kind: 'alreadyRequested' }
+  | { readonly kind: 'tooLate'; readonly outcome: Outcome | null };
+
+interface Request {
+  readonly requestToken: string;
+  readonly requestedBy: string;
+}
+
+/** `request`: the one whose sender asks, and which the record has seen. */
+export function cancelVerdictOf(record: ToolOperation, request: Request): CancelResult {
+  const { cancelAsked: asked } = record;
+  if (asked && isOf(request, asked)) return { kind: 'requested' };
+  if (record.receipt || record.terminalObservation)
+    return { kind: 'tooLate', outcome: record.receipt?.outcome ?? comingOutcome(record) };
+  return { kind: asked || record.cancelGeneration > 0 ? 'alreadyRequested' : 'requested' };
+}
+
+function isOf(request: Request, { requestToken, requestedBy }: CancelAsked): boolean {
+  // A run of an earlier release keeps no token: who asked is the next best.
+  return requestToken === undefined
+    ? requestedBy === request.requestedBy
+    : requestToken === request.requestToken;
 }
 
 /** Null where the result decides and is not here yet: it may be an error, or lost. */

@@ -9,7 +9,7 @@ import { objectionToWord } from './operator-word.js';
 import { LIMITS } from './limits.js';
 import { backOffMs, clip, looksWithoutSending, unsettledLegs } from './policy.js';
 import { loseHandle, needsFreshSession } from './handle.js';
-import { afterRecheck, holdOperation, releaseHold } from './hold.js';
+import { afterRecheck, holdOperation, mayAskAgain, mayLeaveToCancel, releaseHold } from './hold.js';
 import type { ToolOperation } from './record.js';
 import { flagLedger, foldOpening, hearOfBackup } from './opening.js';
 import { closeWaitingReplies, foldReply, settleReply } from './replies.js';
@@ -45,23 +45,8 @@ export function apply(record: ToolOperation, fact: Fact): Folded {
 
 function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
   switch (fact.kind) {
-    case 'cancelRequested': {
-      if (record.receipt || record.terminalObservation) return { record, verdict: { kind: 'tooLate' } };
-      if (record.cancelAsked || record.cancelGeneration > 0) {
-        return { record, verdict: { kind: 'alreadyRequested' } };
-      }
-      const asked = {
-        reason: clip(fact.reason, LIMITS.reasonChars),
-        requestedBy: clip(fact.requestedBy, LIMITS.reasonChars),
-        at: fact.at,
-      };
-      const heard = { ...record, cancelAsked: asked };
-      // A held operation whose remote work we can name, or that surely has none, leaves its hold to be cancelled.
-      const hasNone = !heard.hasForgotten && unsettledLegs(heard.submissionLegs).length === 0;
-      const mayLeave = (heard.remoteReference !== null || hasNone) && heard.hold?.reason !== 'ledger-behind';
-      const released = mayLeave ? releaseHold(heard, fact.at) : heard;
-      return { record: settleTime(released, fact.at), verdict: { kind: 'requested' } };
-    }
+    case 'cancelRequested':
+      return foldCancelRequest(record, fact);
     case 'replyGiven': {
       const { record: next, verdict } = foldReply(record, fact.reply);
       return { record: settle(next, fact.at), verdict };
@@ -83,6 +68,26 @@ function applyOutside(record: ToolOperation, fact: OutsideFact): Folded {
     case 'timePassed':
       return { record: settle(record, fact.at), verdict: { kind: 'folded' } };
   }
+}
+
+function foldCancelRequest(
+  record: ToolOperation,
+  fact: Extract<OutsideFact, { kind: 'cancelRequested' }>,
+): Folded {
+  if (record.receipt || record.terminalObservation) return { record, verdict: { kind: 'tooLate' } };
+  const isRepeat = record.cancelAsked !== null || record.cancelGeneration > 0;
+  if (isRepeat && !mayAskAgain(record)) return { record, verdict: { kind: 'alreadyRequested' } };
+  const cancelAsked = {
+    reason: clip(fact.reason, LIMITS.reasonChars),
+    requestedBy: clip(fact.requestedBy, LIMITS.reasonChars),
+    at: fact.at,
+    ...(isRepeat ? { generation: record.cancelGeneration + 1 } : {}),
+    ...(fact.requestToken === undefined ? {} : { requestToken: fact.requestToken }),
+  };
+  // What was sent before has had its time: this one is sent anew, and settles anew.
+  const heard = { ...record, cancelAsked, cancelSends: 0, nextCancelAt: null, settleDeadlineAt: null };
+  const released = mayLeaveToCancel(record) ? releaseHold(heard, fact.at) : heard;
+  return { record: settleTime(released, fact.at), verdict: { kind: 'requested' } };
 }
 
 function hearWord(

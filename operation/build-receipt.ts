@@ -105,6 +105,7 @@ export function buildReceipt(row: RowSnapshot, end: End, course: Course, accepte
     result: hasPayload ? row.result : null,
     auditResult: hasPayload ? null : row.result,
     cancelGeneration: row.cancelGeneration,
+    ...(row.earlierCancels ? { earlierCancels: row.earlierCancels } : {}),
     executionEpoch: row.executionEpoch,
     createdAt: row.createdAt,
     observedAt: row.terminalObservation?.observedAt ?? null,

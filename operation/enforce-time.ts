@@ -4,6 +4,7 @@
 import { deriveState } from './derive-state.js';
 import { LIMITS } from './limits.js';
 import {
+  isCancelRaised,
   isRequestIdAlive,
   isTriedEnough,
   looksWithoutSending,
@@ -96,7 +97,11 @@ function enforceCancel(record: ToolOperation, at: number): ToolOperation {
       `cancel ${record.cancelDelivery}, still ${record.remoteStatus}`,
     );
   }
-  if (record.cancelDelivery === 'unsupported' && isPast(waitDeadlineAt(record), at)) {
+  if (
+    isCancelRaised(record) &&
+    record.cancelDelivery === 'unsupported' &&
+    isPast(waitDeadlineAt(record), at)
+  ) {
     return holdOperation(record, 'wait-budget', at, 'the wait budget is spent and the server cannot cancel');
   }
   return record;

@@ -168,6 +168,7 @@ export type OutsideFact =
       readonly at: number;
       readonly reason: string;
       readonly requestedBy: string;
+      readonly requestToken?: string;
     }
   | { readonly kind: 'replyGiven'; readonly at: number; readonly reply: ReplyMail }
   | {

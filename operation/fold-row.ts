@@ -26,6 +26,7 @@ export function foldRow(record: ToolOperation, row: RowSnapshot): ToolOperation 
     cancelGeneration: row.cancelGeneration,
     cancelReason: row.cancelReason,
     cancelDelivery: row.cancelDelivery,
+    ...(row.earlierCancels ? { earlierCancels: row.earlierCancels } : {}),
     terminalObservation: row.terminalObservation,
     rejection: row.rejection,
     result: row.result,
@@ -112,6 +113,8 @@ const DELIVERY_RANK: Readonly<Record<CancelDelivery, number>> = {
   unsupported: 3,
 };
 
+/** A cancel that is asked for again begins anew. */
 function isDeliveryOlder(record: ToolOperation, row: RowSnapshot): boolean {
+  if (row.cancelGeneration > record.cancelGeneration) return false;
   return DELIVERY_RANK[row.cancelDelivery] < DELIVERY_RANK[record.cancelDelivery];
 }

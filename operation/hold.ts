@@ -2,7 +2,7 @@
 // Must never end an operation; only evidence or an operator does.
 
 import { LIMITS } from './limits.js';
-import { backOffMs, clip, isAbsenceProved } from './policy.js';
+import { backOffMs, clip, isAbsenceProved, unsettledLegs } from './policy.js';
 import type { Hold, HoldReason, ToolOperation } from './record.js';
 
 /** Looking again can help only where there is something to look at. */
@@ -42,6 +42,24 @@ function recheckGapMs({ policy }: ToolOperation): number {
 export function releaseHold(record: ToolOperation, at: number): ToolOperation {
   if (!record.hold) return record;
   return { ...record, hold: null, heldMs: record.heldMs + Math.max(0, at - record.hold.sinceAt) };
+}
+
+/**
+ * A held operation whose remote work we can name, or that surely has none, leaves its hold to be cancelled. What a store has
+ * forgotten is never worked on again.
+ */
+export function mayLeaveToCancel(record: ToolOperation): boolean {
+  const hasNone = !record.hasForgotten && unsettledLegs(record.submissionLegs).length === 0;
+  return (record.remoteReference !== null || hasNone) && record.hold?.reason !== 'ledger-behind';
+}
+
+/**
+ * A cancel that is asked for again is sent again only where nobody delivers or watches the one before: while held. Not over
+ * an operator's word, whose end is being written.
+ */
+export function mayAskAgain(record: ToolOperation): boolean {
+  if (!record.hold || record.operator || record.ledgerBehind) return false;
+  return record.remoteReference !== null && mayLeaveToCancel(record);
 }
 
 /** A look taken while held: news of an end or proof by key releases the hold, anything else waits for the next look. */

@@ -4,7 +4,7 @@
 import { needsFreshSession } from './handle.js';
 import { operatorNote } from './build-receipt.js';
 import type { OperatorEnd, ReplyMail } from './facts.js';
-import { openRounds, waitDeadlineAt } from './policy.js';
+import { askedGeneration, isCancelRaised, openRounds, waitDeadlineAt } from './policy.js';
 import type { ToolOperation } from './record.js';
 
 export interface ObserveStep {
@@ -35,7 +35,8 @@ export type Step =
     }
   | ObserveStep
   | { readonly kind: 'answer'; readonly reply: ReplyMail; readonly deadlineAt: number }
-  | { readonly kind: 'cancel'; readonly reason: string }
+  /** `generation`: what the row is raised to before anything is sent. */
+  | { readonly kind: 'cancel'; readonly reason: string; readonly generation: number }
   | { readonly kind: 'fetchResult'; readonly notBeforeAt: number | null }
   /** An operator's end and its result go into the row; acceptance comes after, as always. */
   | { readonly kind: 'recordEnd'; readonly end: OperatorEnd; readonly note: string }
@@ -94,7 +95,7 @@ function stepBeforeSending(record: ToolOperation, nowMs: number): Step {
   if (record.rejection) return { kind: 'accept' };
   if (record.cancelGeneration > 0) return { kind: 'accept' };
   // Never submit in order to cancel: the raised generation also bars every zombie's claim.
-  if (record.cancelAsked) return { kind: 'cancel', reason: record.cancelAsked.reason };
+  if (record.cancelAsked) return cancelStep(record);
   const fromAt = record.state === 'SUBMITTING' ? (lastReplyAt(record) ?? record.createdAt) : nowMs;
   return { kind: 'submit', deadlineAt: fromAt + record.policy.submitBudgetMs, notBeforeAt: null };
 }
@@ -149,12 +150,17 @@ function stepWhileAsked(record: ToolOperation): Step {
 }
 
 function stepWhileCancelling(record: ToolOperation, nowMs: number): Step {
-  const reason = record.cancelAsked?.reason ?? record.cancelReason ?? 'cancelled';
+  if (!isCancelRaised(record)) return cancelStep(record);
   // Not sent yet by this run. One that adopted a raised generation sends too: the reply starts its settle budget.
-  if (record.cancelSends === 0 && record.cancelDelivery !== 'unsupported') return { kind: 'cancel', reason };
-  if (record.nextCancelAt !== null && nowMs >= record.nextCancelAt) return { kind: 'cancel', reason };
+  if (record.cancelSends === 0 && record.cancelDelivery !== 'unsupported') return cancelStep(record);
+  if (record.nextCancelAt !== null && nowMs >= record.nextCancelAt) return cancelStep(record);
   if (record.cancelDelivery === 'unsupported') return observeStep(record, waitDeadlineAt(record));
   return observeStep(record, earliest(record.nextCancelAt, record.settleDeadlineAt));
+}
+
+function cancelStep(record: ToolOperation): Step {
+  const reason = record.cancelAsked?.reason ?? record.cancelReason ?? 'cancelled';
+  return { kind: 'cancel', reason, generation: askedGeneration(record) };
 }
 
 function stepWhileHeld(record: ToolOperation, nowMs: number): Step {

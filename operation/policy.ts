@@ -167,6 +167,18 @@ export function waitDeadlineAt(
   return record.createdAt + record.policy.waitBudgetMs + humanTimeMs(record.rounds) + record.heldMs;
 }
 
+/** The generation of the cancel asked for last; that of the first is 1. */
+export function askedGeneration({ cancelAsked, cancelGeneration }: Cancelling): number {
+  return cancelAsked ? (cancelAsked.generation ?? 1) : cancelGeneration;
+}
+
+/** The row holds the cancel that was asked for last: what it says of the delivery is about that one. */
+export function isCancelRaised(record: Cancelling): boolean {
+  return record.cancelGeneration >= askedGeneration(record);
+}
+
+type Cancelling = Pick<ToolOperation, 'cancelAsked' | 'cancelGeneration'>;
+
 /** The server's hint in ms, clamped; seconds in a milliseconds field, 0, -1, NaN and 1e12 are all seen in the wild. */
 export function clampIntervalMs(hintMs: number | null | undefined): number {
   if (typeof hintMs !== 'number' || !Number.isFinite(hintMs)) return LIMITS.pollDefaultMs;

@@ -2,7 +2,7 @@
 // Must never be built anywhere but in build-receipt.ts and written anywhere but in acceptTerminal.
 
 import type { AdapterName, FailureKind, Outcome, SubmissionPolicyName, TerminalState } from './names.js';
-import type { RemoteReference, StoredResult, SubmissionLeg } from './row.js';
+import type { EarlierCancel, RemoteReference, StoredResult, SubmissionLeg } from './row.js';
 
 /** `terminalReceipt.v1`: the unique, immutable end of one tool operation. Times are epoch ms. */
 export interface Receipt {
@@ -25,6 +25,8 @@ export interface Receipt {
   /** A result seen although the operation ended otherwise: for audit, never a payload. */
   readonly auditResult: StoredResult | null;
   readonly cancelGeneration: number;
+  /** Cancels before the last one, oldest first; absent where one was asked for at most. */
+  readonly earlierCancels?: readonly EarlierCancel[];
   readonly executionEpoch: number;
   readonly createdAt: number;
   readonly observedAt: number | null;

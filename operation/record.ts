@@ -6,6 +6,7 @@ import type { AdapterName, OperationState, SubmissionPolicyName } from './names.
 import type { Receipt } from './receipt.js';
 import type {
   CancelDelivery,
+  EarlierCancel,
   InputRound,
   OperationPolicy,
   Rejection,
@@ -43,6 +44,10 @@ export interface CancelAsked {
   readonly reason: string;
   readonly requestedBy: string;
   readonly at: number;
+  /** The one its sending raises the row to; absent: the first. */
+  readonly generation?: number;
+  /** Of the message that asked, so that its sender can tell its own request from another's. */
+  readonly requestToken?: string;
 }
 
 /** `toolOperation.v1`. Times are epoch ms. */
@@ -78,6 +83,7 @@ export interface ToolOperation {
   readonly cancelGeneration: number;
   readonly cancelReason: string | null;
   readonly cancelDelivery: CancelDelivery;
+  readonly earlierCancels?: readonly EarlierCancel[];
   readonly terminalObservation: TerminalObservation | null;
   readonly rejection: Rejection | null;
   readonly result: StoredResult | null;

@@ -76,6 +76,13 @@ export interface Question {
 
 export type CancelDelivery = 'none' | 'unsent' | 'sent' | 'acknowledged' | 'refused' | 'unsupported';
 
+/** A cancel that was not honoured, and asked for once more: what became of it until then. */
+export interface EarlierCancel {
+  readonly generation: number;
+  readonly reason: string;
+  readonly delivery: CancelDelivery;
+}
+
 export interface TerminalObservation {
   readonly remoteStatus: 'completed' | 'failed' | 'cancelled';
   readonly failureKind: FailureKind | null;
@@ -198,6 +205,8 @@ export interface RowSnapshot {
   readonly cancelGeneration: number;
   readonly cancelReason: string | null;
   readonly cancelDelivery: CancelDelivery;
+  /** Oldest first; absent where a cancel was asked for once at most. */
+  readonly earlierCancels?: readonly EarlierCancel[];
   readonly terminalObservation: TerminalObservation | null;
   readonly rejection: Rejection | null;
   readonly result: StoredResult | null;
@@ -220,6 +229,7 @@ export interface SeenByRun extends Pick<
   | 'cancelGeneration'
   | 'cancelReason'
   | 'cancelDelivery'
+  | 'earlierCancels'
   | 'terminalObservation'
 > {
   /** What showed that the row is behind. */

@@ -2,6 +2,7 @@
 // Must never replace what the row holds: only what is missing is written, and only on an operator's word.
 
 import type { RowSnapshot, SeenByRun, SubmissionLeg } from '../operation/row.js';
+import { keepEarlierCancels } from './cancellation.js';
 import { readSnapshot } from './row-snapshot.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { SubmissionLegTable, Tx } from './schema.js';
@@ -47,6 +48,11 @@ async function giveBack(work: RowWork, lost: SeenByRun, at: number): Promise<voi
     else await giveBackLeg(work, (leg += 1), seen, at);
   }
   const { remoteReference, terminalObservation } = lost;
+  const known = new Set((row.earlierCancels ?? []).map(({ generation }) => generation));
+  await keepEarlierCancels(
+    work,
+    (lost.earlierCancels ?? []).filter(({ generation }) => !known.has(generation)),
+  );
   await patchOperation(work, {
     ...(row.adapter === null ? { adapter: lost.adapter, submission_policy: lost.submissionPolicy } : {}),
     ...(row.descriptorDigest === null

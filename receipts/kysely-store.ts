@@ -200,8 +200,12 @@ export class KyselyReceiptStore implements ReceiptStore {
     return this.#decideOpen(fence, (work) => raiseCancel(work, fromGeneration, reason));
   }
 
-  recordCancelDelivery(callNodeId: string, delivery: CancelDelivery): Promise<RowSnapshot> {
-    return this.#witnessOpen(callNodeId, (work) => writeCancelDelivery(work, delivery));
+  recordCancelDelivery(
+    callNodeId: string,
+    generation: number,
+    delivery: CancelDelivery,
+  ): Promise<RowSnapshot> {
+    return this.#witnessOpen(callNodeId, (work) => writeCancelDelivery(work, generation, delivery));
   }
 
   // --- ending

@@ -16,7 +16,7 @@ export interface ColumnSpelling {
 type Migration = (tx: Tx, spelling: ColumnSpelling) => Promise<void>;
 
 /** The migration at index n leads from version n to version n + 1. Released ones are never edited. */
-const MIGRATIONS: readonly Migration[] = [createVersion1, createVersion2];
+const MIGRATIONS: readonly Migration[] = [createVersion1, createVersion2, createVersion3];
 
 export const STORE_VERSION = MIGRATIONS.length;
 
@@ -238,5 +238,17 @@ async function createVersion2(tx: Tx, spelling: ColumnSpelling): Promise<void> {
         .select((row) => ['call_node_id', row.val('owed').as('kind'), 'note', 'opened_at'])
         .orderBy('opened_at'),
     )
+    .execute();
+}
+
+/** A cancel may be asked for again; what became of those before is kept. */
+async function createVersion3(tx: Tx): Promise<void> {
+  await tx.schema
+    .createTable('earlier_cancel')
+    .addColumn('call_node_id', 'text', (column) => column.notNull().references('operation.call_node_id'))
+    .addColumn('generation', 'integer', (column) => column.notNull())
+    .addColumn('reason', 'text', (column) => column.notNull())
+    .addColumn('delivery', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('earlier_cancel_key', ['call_node_id', 'generation'])
     .execute();
 }

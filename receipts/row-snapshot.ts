@@ -5,6 +5,7 @@ import type { Selectable } from 'kysely';
 
 import { isRoundOpen } from '../operation/policy.js';
 import type {
+  EarlierCancel,
   InputRound,
   OperationPolicy,
   Question,
@@ -89,6 +90,7 @@ export async function readRow(db: Db, callNodeId: string): Promise<RowBeforeRece
     cancelGeneration: row.cancel_generation,
     cancelReason: row.cancel_reason,
     cancelDelivery: row.cancel_delivery,
+    ...(row.cancel_generation > 1 ? { earlierCancels: await readEarlierCancels(db, callNodeId) } : {}),
     terminalObservation: fromJson<TerminalObservation>(row.terminal_json),
     rejection: fromJson<Rejection>(row.rejection_json),
     result: fromJson<StoredResult>(row.result_json),
@@ -112,6 +114,15 @@ export async function hasForgotten(db: Db, callNodeId: string): Promise<boolean>
 
 export function fromJson<T>(text: string | null): T | null {
   return text === null ? null : (JSON.parse(text) as T);
+}
+
+function readEarlierCancels(db: Db, callNodeId: string): Promise<readonly EarlierCancel[]> {
+  return db
+    .selectFrom('earlier_cancel')
+    .select(['generation', 'reason', 'delivery'])
+    .where('call_node_id', '=', callNodeId)
+    .orderBy('generation')
+    .execute();
 }
 
 async function readLegs(db: Db, callNodeId: string): Promise<readonly SubmissionLeg[]> {

@@ -11,6 +11,7 @@ export interface StoreTables {
   store_version: StoreVersionTable;
   operation: OperationTable;
   submission_leg: SubmissionLegTable;
+  earlier_cancel: EarlierCancelTable;
   input_round: InputRoundTable;
   result_blob: ResultBlobTable;
   receipt: ReceiptTable;
@@ -74,6 +75,14 @@ export interface SubmissionLegTable {
   detail: string | null;
   /** Version 2. Of a leg that was asked: what the server wants back with the replies. */
   continuation_json: string | null;
+}
+
+/** Version 3. A cancel that was not honoured, written when the next one is raised. */
+export interface EarlierCancelTable {
+  call_node_id: string;
+  generation: number;
+  reason: string;
+  delivery: CancelDelivery;
 }
 
 export interface InputRoundTable {

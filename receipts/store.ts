@@ -192,9 +192,14 @@ export interface ReceiptStore {
    */
   retractReply(callNodeId: string, roundId: string, replyDigest: string): Promise<RowSnapshot>;
 
-  /** Raises `cancelGeneration` from `fromGeneration` by one, delivery `unsent`; a no-op when it is already past. Fenced. */
+  /** Raises `cancelGeneration` from `fromGeneration` by one, delivery `unsent`, and keeps what became of the one before; a no-op unless it stands there. Fenced. */
   raiseCancel(fence: Fence, fromGeneration: number, reason: string): Promise<RowSnapshot>;
-  recordCancelDelivery(callNodeId: string, delivery: CancelDelivery): Promise<RowSnapshot>;
+  /** A no-op where the row holds another generation: a lost attempt's word is about the cancel that it sent. Not fenced. */
+  recordCancelDelivery(
+    callNodeId: string,
+    generation: number,
+    delivery: CancelDelivery,
+  ): Promise<RowSnapshot>;
 
   /** Terminal observation, with the result where it is in hand, in one transaction. First wins. Not fenced. */
   recordTerminal(

@@ -19,13 +19,16 @@ const COMPILED = 'better-sqlite3';
 const NOT_UNIT = [
   'test/integration/**',
   'test/examples/**',
-  'test/cli/{bad-input,call,demo,operations,replay,two-calls}.test.ts',
+  'test/cli/{bad-input,call,demo,effects,metrics,operations,replay,restored,two-calls}.test.ts',
   // Thousands of simulated schedules over a virtual engine: they show the same on every Node. Its fixed seeds do run.
   'test/simulator/{explorer,broken-twins}.test.ts',
 ];
 
-/** Beside the fixed seeds a few others. */
-const FEWER = { SIMULATOR_COURSES: '25' };
+/** Beside the fixed seeds a few others; of the core's courses a fifth of what the running Node's own tests take. */
+const FEWER = { SIMULATOR_COURSES: '25', OPERATION_FIXED_COURSES: '4000', OPERATION_COURSES: '400' };
+
+/** Two Nodes are tested at once: together as many workers as one run has (vitest.config.ts). */
+const WORKERS = '--maxWorkers=1';
 
 /** @param compiledIn a node_modules with better-sqlite3 as compiled for that Node */
 export async function runTestsOnNode({ node, env }, checkout, compiledIn) {
@@ -33,10 +36,8 @@ export async function runTestsOnNode({ node, env }, checkout, compiledIn) {
   const reportFile = join(checkout, 'report.json');
   const args = ['node_modules/vitest/vitest.mjs', 'run', ...NOT_UNIT.flatMap((glob) => ['--exclude', glob])];
   const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${reportFile}`];
-  const { code, stdout, stderr } = await tryProgram(node, [...args, ...reporters], {
-    cwd: checkout,
-    env: { ...env, ...FEWER },
-  });
+  const options = { cwd: checkout, env: { ...env, ...FEWER } };
+  const { code, stdout, stderr } = await tryProgram(node, [...args, WORKERS, ...reporters], options);
   const report = readTestReport(reportFile);
   const isGood = code === 0 && report.isGood;
   return { ...report, isGood, output: isGood ? '' : `${stdout}${stderr}` };

@@ -34,6 +34,8 @@ export type ReplyMessage = Omit<ReplyMail, 'replyToken'>;
 export interface CancelMessage {
   readonly reason: string;
   readonly requestedBy: string;
+  /** Unique per request: its sender finds in the record whether it was taken up. */
+  readonly requestToken?: string;
 }
 
 export interface OperatorMessage {

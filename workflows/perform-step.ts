@@ -39,6 +39,7 @@ function seenBy(record: ToolOperation): SeenByRun {
     cancelGeneration: record.cancelGeneration,
     cancelReason: record.cancelReason,
     cancelDelivery: record.cancelDelivery,
+    ...(record.earlierCancels ? { earlierCancels: record.earlierCancels } : {}),
     // Only what the far side said; an operator speaks again.
     terminalObservation: seen?.evidence === 'operator' ? null : seen,
     evidence: record.ledgerBehind?.evidence ?? 'the row misses what its run has seen',
@@ -107,10 +108,7 @@ function performFact(
     case 'answer':
       return activities.deliverAnswer({ ...fence, reply: step.reply, deadlineAt: step.deadlineAt });
     case 'cancel':
-      return activities.sendCancel({
-        ...fence,
-        reason: step.reason,
-      });
+      return activities.sendCancel({ ...fence, reason: step.reason, generation: step.generation });
     case 'fetchResult':
       return activities.fetchResult({
         ...fence,

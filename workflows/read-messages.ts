@@ -23,9 +23,17 @@ export function readReply(message: unknown): ReplyMessage | string {
   return { roundId, replyDigest, action: action as InputAction, content: plain };
 }
 
-export function readCancel(message: unknown): { reason: string; requestedBy: string } {
-  const { reason, requestedBy } = membersOf(message);
-  return { reason: textOf(reason) ?? 'cancelled by a signal', requestedBy: textOf(requestedBy) ?? 'signal' };
+export function readCancel(message: unknown): {
+  reason: string;
+  requestedBy: string;
+  requestToken?: string;
+} {
+  const { reason, requestedBy, requestToken } = membersOf(message);
+  return {
+    reason: textOf(reason) ?? 'cancelled by a signal',
+    requestedBy: textOf(requestedBy) ?? 'signal',
+    ...(isId(requestToken) ? { requestToken } : {}),
+  };
 }
 
 /** Null for a word without evidence and a name: that is no decision. */

@@ -28,8 +28,11 @@ export async function sendCancel(input: CancelInput, ports: Ports, attempt: Atte
   if (row.receipt || row.terminalObservation) return ended(row, 'neverSent');
   const reason = clip(input.reason, LIMITS.reasonChars);
   // One request is one generation, however often its message has to be sent again.
-  const raised = await ports.receipts.raiseCancel(input, 0, reason);
+  const generation = input.generation ?? 1;
+  const raised = await ports.receipts.raiseCancel(input, generation - 1, reason);
   await attempt.seam('cancel:after-raise');
+  // A store from before an earlier cancel: its run sees that in the row, and nothing leaves without its generation.
+  if (raised.cancelGeneration < generation) return ended(raised, 'neverSent');
   // Nothing was sent: the raised generation bars every later claim, and that is the whole cancel.
   if (!raised.remoteReference) return ended(raised, 'neverSent');
   const { answer, retryAfterMs } = await askServer(raised, ports, attempt);
@@ -60,7 +63,8 @@ async function recordAnswer(
   answer: CancelAnswer | 'lost',
   ports: Ports,
 ): Promise<RowSnapshot> {
-  const delivered = await ports.receipts.recordCancelDelivery(row.callNodeId, DELIVERY[answer]);
+  const { callNodeId, cancelGeneration } = row;
+  const delivered = await ports.receipts.recordCancelDelivery(callNodeId, cancelGeneration, DELIVERY[answer]);
   if (answer !== 'confirmed') return delivered;
   // A valid tasks/cancel reply carries the task already `cancelled`: it is itself the terminal evidence.
   return ports.receipts.recordTerminal(

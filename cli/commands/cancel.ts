@@ -13,7 +13,7 @@ export interface CancelOptions extends Place {
   readonly json: boolean;
 }
 
-/** @returns 0 requested, 1 too late (the end is shown). @throws the client's errors */
+/** @returns 0 requested, now or before, 1 too late (the end is shown). @throws the client's errors */
 export function runCancel(callNodeId: string, options: CancelOptions): Promise<number> {
   return actOn(callNodeId, options, {
     ended: (view) => Promise.resolve(tell({ kind: 'tooLate', outcome: view.outcome }, view, options)),
@@ -49,12 +49,19 @@ function tell(result: CancelResult, view: OperationView, options: CancelOptions)
     const { callNodeId, state, outcome } = view;
     writeJson({ schema: 'cancelVerdict.v1', callNodeId, verdict: result.kind, state, outcome });
   } else {
-    process.stdout.write(
-      result.kind === 'requested'
-        ? 'cancellation requested\n'
-        : `too late to cancel: its end ${result.outcome === null ? 'is on its way' : `is ${result.outcome}`}\n`,
-    );
+    process.stdout.write(`${sentenceOf(result)}\n`);
     writeView(view, false);
   }
-  return result.kind === 'requested' ? EXIT_CODES.completed : EXIT_CODES.overtaken;
+  return result.kind === 'tooLate' ? EXIT_CODES.overtaken : EXIT_CODES.completed;
+}
+
+function sentenceOf(result: CancelResult): string {
+  switch (result.kind) {
+    case 'requested':
+      return 'cancellation requested';
+    case 'alreadyRequested':
+      return 'cancellation was requested before, and is under way: nothing more is sent';
+    case 'tooLate':
+      return `too late to cancel: its end ${result.outcome === null ? 'is on its way' : `is ${result.outcome}`}`;
+  }
 }

@@ -63,6 +63,7 @@ function factWrongs(receipt: Receipt, row: RowBeforeReceipt): readonly (string |
     result: hasPayload ? row.result : null,
     auditResult: hasPayload ? null : row.result,
     cancelGeneration: row.cancelGeneration,
+    earlierCancels: row.earlierCancels,
     createdAt: row.createdAt,
     observedAt: row.terminalObservation?.observedAt ?? null,
   };

@@ -80,6 +80,7 @@ export function auditReadsOf(reader: object): AuditReads {
 export const REFERENCES = [
   ['submission_leg', 'operation'],
   ['input_round', 'operation'],
+  ['earlier_cancel', 'operation'],
   ['receipt', 'operation'],
   ['ready_outbox', 'receipt'],
   ['effect_reconciliation', 'operation'],

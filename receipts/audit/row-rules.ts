@@ -104,11 +104,18 @@ function replyWrong(round: InputRoundTable, which: string): string | false {
   return isOther && `the reply to ${which} is not the one its digest says`;
 }
 
-function cancel({ cancelGeneration, cancelReason, cancelDelivery }: RowBeforeReceipt): string | false {
+function cancel(row: RowBeforeReceipt): string | false {
+  const { cancelGeneration, cancelReason, cancelDelivery, earlierCancels = [] } = row;
   const isNone = [cancelGeneration === 0, cancelReason === null, cancelDelivery === 'none'];
   const isWhole = isNone.every(Boolean) || !isNone.some(Boolean);
   const has = `generation ${cancelGeneration}, reason ${cancelReason ?? 'none'}, delivery ${cancelDelivery}`;
-  return !isWhole && `its cancel does not fit together (${has})`;
+  if (!isWhole) return `its cancel does not fit together (${has})`;
+  const before = earlierCancels.map(({ generation }) => generation);
+  const isGap =
+    before.length !== Math.max(cancelGeneration - 1, 0) || before.some((each, at) => each !== at + 1);
+  return (
+    isGap && `of ${cancelGeneration} cancels it keeps those before the last as ${before.join(', ') || 'none'}`
+  );
 }
 
 /** Whether the bytes are the right ones is seen where the bytes are read, once for all operations that share them. */

@@ -37,6 +37,8 @@ test('a ledger that is behind outranks the hold it came upon', () => {
   expect(isHeld(view)).toBe(true);
 });
 
+const REQUEST = { requestedBy: 'c', requestToken: 't1' };
+
 test.each([
   ['nothing is seen', {}, { kind: 'requested' }],
   ['completed, no result yet', { remoteStatus: 'completed' }, { kind: 'tooLate', outcome: null }],
@@ -49,15 +51,32 @@ test.each([
   ],
   ['failed', { remoteStatus: 'failed', result: RESULT }, { kind: 'tooLate', outcome: 'failed' }],
   ['cancelled by itself', { remoteStatus: 'cancelled' }, { kind: 'tooLate', outcome: 'cancelled' }],
-  ['cancelled on request', { remoteStatus: 'cancelled', cancelGeneration: 1 }, { kind: 'requested' }],
+  ['working on an earlier one', { cancelGeneration: 1 }, { kind: 'alreadyRequested' }],
+  [
+    'cancelled on an earlier one',
+    { remoteStatus: 'cancelled', cancelGeneration: 1 },
+    { kind: 'tooLate', outcome: 'cancelled' },
+  ],
 ] as const)('a cancel where the far side is %s is told so', (_, facts, verdict) => {
   const { remoteStatus, ...known } = { remoteStatus: null, ...facts };
   const terminalObservation = remoteStatus && { ...SEEN, remoteStatus };
-  expect(cancelVerdictOf({ ...RECORD, ...known, terminalObservation })).toEqual(verdict);
+  expect(cancelVerdictOf({ ...RECORD, ...known, terminalObservation }, REQUEST)).toEqual(verdict);
 });
 
 test('a cancel that the record took up is requested, though the end has been seen since', () => {
-  const cancelAsked = { reason: 'r', requestedBy: 'c', at: 4 };
+  const cancelAsked = { reason: 'r', at: 4, ...REQUEST };
   const terminalObservation = { ...SEEN, remoteStatus: 'completed' } as const;
-  expect(cancelVerdictOf({ ...RECORD, cancelAsked, terminalObservation })).toEqual({ kind: 'requested' });
+  expect(cancelVerdictOf({ ...RECORD, cancelAsked, terminalObservation }, REQUEST)).toEqual({
+    kind: 'requested',
+  });
+});
+
+test.each([
+  ['its own', { requestedBy: 'c', requestToken: 't1' }, 'requested'],
+  ['another message of the same caller', { requestedBy: 'c', requestToken: 't0' }, 'alreadyRequested'],
+  ['the executor', { requestedBy: 'executor' }, 'alreadyRequested'],
+  ['the same caller, as a run of an earlier release keeps it', { requestedBy: 'c' }, 'requested'],
+] as const)('a cancel that the record holds from %s is told so', (_, who, kind) => {
+  const cancelAsked = { reason: 'r', at: 4, ...who };
+  expect(cancelVerdictOf({ ...RECORD, cancelAsked }, REQUEST)).toEqual({ kind });
 });

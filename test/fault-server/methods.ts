@@ -134,7 +134,8 @@ const REFUSAL: RpcAnswer = { error: { code: -32602, message: 'the task cannot be
 async function decideCancel(task: Task): Promise<RpcAnswer> {
   const { cancel } = task.order.plan;
   if (task.isTerminal || task.isSaidCancelled || cancel.name === 'refuse') return REFUSAL;
-  switch (cancel.name) {
+  const isPatienceOver = cancel.amount !== null && (task.cancelsHeard += 1) > cancel.amount;
+  switch (cancel.name === 'ignore' && isPatienceOver ? 'honour' : cancel.name) {
     case 'honour':
       task.execution?.abort();
       await task.ended();

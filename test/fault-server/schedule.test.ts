@@ -88,6 +88,16 @@ test('flip: a cancel is confirmed, and the work completes all the same', async (
   expect(JSON.stringify(await session.ask('tasks/result', { taskId }))).toContain('is done');
 });
 
+test('ignore:1: the first cancel is ignored, the second is honoured', async () => {
+  const label = 'ignored once';
+  const session = await RawSession.open(server.url);
+  const taskId = await session.createTask({ label, durationMs: LONG_MS, plan: { cancel: 'ignore:1' } });
+  expect(await session.ask('tasks/cancel', { taskId })).toMatchObject({ status: 'working' });
+  expect(await session.status(taskId)).toBe('working');
+  expect(await session.ask('tasks/cancel', { taskId })).toMatchObject({ status: 'cancelled' });
+  expect(server.entries('executionEnded', label)).toHaveLength(1);
+});
+
 test('a plan of a seed is the plan that is drawn from it', async () => {
   const session = await RawSession.open(server.url);
   const mixed = { label: 'seed and more', plan: { seed: 7, polls: 'lose' } };

@@ -42,6 +42,8 @@ export class Task {
   isFoundEverywhere = false;
   /** Says `cancelled` until the work has ended, however it ends. */
   isSaidCancelled = false;
+  /** Of a plan that does not meet all of them in the same way. */
+  cancelsHeard = 0;
   status: RemoteStatus = 'working';
   execution: Execution | null = null;
   private updatedAt = this.createdAt;

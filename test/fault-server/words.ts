@@ -57,13 +57,14 @@ export const CANCEL_WORDS = {
   honour: 'answers with the task, cancelled',
   refuse: 'answers -32602, the work goes on',
   ignore: 'answers with the task as it is, the work goes on',
+  'ignore:n': 'so do the first n, every later one is honoured',
   'delay:ms': 'answers with the task as it is, and cancels so much later',
   'complete-first': 'the work completes, then the cancel is refused',
   'complete-after': 'answers with the task as it is, then the work completes',
   'flip:ms': 'answers with the task, cancelled; so much later it has completed after all',
 } as const;
 export const CANCEL_PATTERN =
-  '^(honour|refuse|ignore|complete-first|complete-after|(delay|flip):[0-9]{1,6})$';
+  '^(honour|refuse|ignore|complete-first|complete-after|(delay|flip):[0-9]{1,6}|ignore:[0-9]{1,2})$';
 
 export interface Word {
   readonly name: string;

@@ -121,7 +121,9 @@ describe.concurrent.each(Object.keys(ROWS) as Phase[])('a cancel in the moment "
     const label = `cancel-matrix ${phase} ${name}`;
     const handle = await startAt(phase, label, way);
     expect(await handle.cancel('first')).toEqual({ kind: 'requested' });
-    if (way.isAskedTwice) expect(await handle.cancel('second')).toEqual({ kind: 'requested' });
+    // The first may have brought the end by then; it is never a second request.
+    if (way.isAskedTwice)
+      expect(['alreadyRequested', 'tooLate']).toContain((await handle.cancel('second')).kind);
 
     const [end, cancels] = ROWS[phase][name];
     expect(await endOf(handle)).toBe(end);
@@ -139,13 +141,108 @@ describe.concurrent.each(Object.keys(ROWS) as Phase[])('a cancel in the moment "
     });
     const { receipt, cancelRequested } = await handle.status();
     expect(cancelRequested).toBe(true);
-    // However often it was asked and sent, it is one request, with the first reason.
-    if (receipt) expect(receipt).toMatchObject({ cancelGeneration: 1 });
+    // However often it was asked and sent meanwhile, it is one request, with the first reason.
+    if (receipt) {
+      expect(receipt).toMatchObject({ cancelGeneration: 1 });
+      expect(receipt).not.toHaveProperty('earlierCancels');
+    }
     if (end === 'cancelled') expect(receipt?.decision.reason).toBe('first');
     // After the end nothing is sent any more, and who asks is told.
     if (isHeld) return;
     expect(await handle.cancel('third')).toEqual({ kind: 'tooLate', outcome: end });
     if (cancels !== null) expect(cancelsOf(label)).toBe(cancels);
+  });
+});
+
+/** Asks while it runs, until it is held as never honoured: the first is sent once, whoever else asks meanwhile. */
+async function heldAfterCancel(call: FaultCall): Promise<ToolOperationHandle> {
+  const handle = await lab.start({ durationMs: LONG_MS, ...call });
+  await until(handle, (view) => view.state === 'WORKING');
+  expect(await handle.cancel('first')).toEqual({ kind: 'requested' });
+  await until(handle, () => cancelsOf(call.label) === 1);
+  expect(await handle.cancel('impatient')).toEqual({ kind: 'alreadyRequested' });
+  expect(await endOf(handle)).toBe('held: cancel-never-settled');
+  expect(cancelsOf(call.label)).toBe(1);
+  return handle;
+}
+
+describe.concurrent('a cancel that was never honoured, asked for again while held', () => {
+  test.concurrent('is sent once more, and ends the operation where it is honoured then', async () => {
+    const label = 'cancel-matrix again honoured';
+    const handle = await heldAfterCancel({ label, plan: { cancel: 'ignore:1' } });
+    expect(await handle.cancel('second')).toEqual({ kind: 'requested' });
+    const { receipt } = await until(handle, (view) => view.receipt !== null);
+    expect(receipt).toMatchObject({
+      outcome: 'cancelled',
+      decision: { evidence: 'cancel-reply', reason: 'second' },
+      cancelGeneration: 2,
+      earlierCancels: [{ generation: 1, reason: 'first', delivery: 'acknowledged' }],
+    });
+    expect(cancelsOf(label)).toBe(2);
+    expect(lab.faults.executions(label)).toBe(1);
+    expect(lab.rows(label)).toMatchObject({ receipts: 1, advances: 0, reconciliations: 1 });
+    expect(await handle.cancel('third')).toEqual({ kind: 'tooLate', outcome: 'cancelled' });
+  });
+
+  test.concurrent('is held again where it is not honoured either, and may be asked for once more', async () => {
+    const label = 'cancel-matrix again ignored';
+    const handle = await heldAfterCancel({ label, plan: { cancel: 'ignore:2' } });
+    const { heldSince } = await handle.status();
+    expect(await handle.cancel('second')).toEqual({ kind: 'requested' });
+    await until(handle, () => cancelsOf(label) === 2);
+    expect(await handle.cancel('impatient')).toEqual({ kind: 'alreadyRequested' });
+    const held = await until(handle, (view) => view.state === 'UNRESOLVED' && view.heldSince !== heldSince);
+    expect(held).toMatchObject({ reason: 'cancel-never-settled', receipt: null });
+    // Both had their whole settle budget, and neither was sent twice.
+    expect((held.heldSince ?? 0) - (heldSince ?? 0)).toBeGreaterThanOrEqual(BUDGETS.settleBudgetMs);
+    expect(cancelsOf(label)).toBe(2);
+    expect(lab.rows(label)).toMatchObject({ receipts: 0, ready: 0 });
+    expect(await handle.cancel('third')).toEqual({ kind: 'requested' });
+    const { receipt } = await until(handle, (view) => view.receipt !== null);
+    expect(receipt).toMatchObject({ outcome: 'cancelled', cancelGeneration: 3 });
+    expect(receipt?.earlierCancels?.map(({ reason }) => reason)).toEqual(['first', 'second']);
+    expect(cancelsOf(label)).toBe(3);
+  });
+
+  test.concurrent('on a server that cannot cancel: tried again, and held again at once', async () => {
+    const label = 'cancel-matrix again unsupported';
+    const handle = await lab.start({
+      label,
+      server: 'no-cancel',
+      durationMs: LONG_MS,
+      waitBudgetMs: 6_000,
+    });
+    expect(await endOf(handle)).toBe('held: wait-budget');
+    const { heldSince } = await handle.status();
+    expect(await handle.cancel('asked')).toEqual({ kind: 'requested' });
+    const held = await until(handle, (view) => view.state === 'UNRESOLVED' && view.heldSince !== heldSince);
+    expect(held).toMatchObject({ reason: 'wait-budget', cancelRequested: true });
+    expect(cancelsOf(label)).toBe(0);
+  });
+
+  test.concurrent('a worker killed before it sent it: the next one sends it, once', async () => {
+    const own = await openFaultLab();
+    try {
+      const label = 'cancel-matrix again killed';
+      const budgets = { ...BUDGETS, settleBudgetMs: 4_000 };
+      const first = await own.startWorker({ budgets });
+      const handle = await own.start({ label, durationMs: LONG_MS, plan: { cancel: 'ignore:1' } });
+      await until(handle, (view) => view.state === 'WORKING');
+      await handle.cancel('first');
+      expect(await endOf(handle)).toBe('held: cancel-never-settled');
+      await first.stop();
+      const second = await own.startWorker({ budgets, killAt: 'cancel:after-raise' });
+      await handle.cancel('second');
+      await second.ended;
+      expect(own.wasKilledAt('cancel:after-raise')).toBe(true);
+      await own.startWorker({ budgets });
+      const { receipt } = await until(handle, (view) => view.receipt !== null);
+      expect(receipt).toMatchObject({ outcome: 'cancelled', cancelGeneration: 2 });
+      expect(receipt?.earlierCancels).toHaveLength(1);
+      expect(own.faults.entries('cancelReceived', label)).toHaveLength(2);
+    } finally {
+      await own.close();
+    }
   });
 });
 

@@ -1,27 +1,19 @@
 // A worker killed with SIGKILL at named seams: the seam was hit, the wire saw one call, the store holds one receipt.
 
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { SeamName } from '../../operation/names.js';
-import { type Lab, openLab, RESEARCH, until } from './lab.js';
-
-let lab: Lab;
-beforeEach(async () => {
-  lab = await openLab();
-});
-afterEach(async () => {
-  await lab?.close();
-});
+import { RESEARCH, testInLab, until } from './lab.js';
 
 const ASKING = { ...RESEARCH, arguments: { topic: 'python', ambiguous: true } };
 
-test.each<[SeamName, typeof RESEARCH]>([
+testInLab.concurrent.for<[SeamName, typeof RESEARCH]>([
   ['submit:after-send', RESEARCH],
   ['submit:after-commit', RESEARCH],
   ['observe:after-reply', RESEARCH],
   ['observe:result-fetched', RESEARCH],
   ['accept:before-commit', RESEARCH],
   ['accept:after-commit', RESEARCH],
-])('killed at %s, another worker brings the one receipt', async (seam, call) => {
+])('killed at %s, another worker brings the one receipt', async ([seam, call], { lab }) => {
   const first = await lab.startWorker({ killAt: seam });
   const handle = await lab.client.start({ callNodeId: `killed at ${seam}`, ...call });
   expect(await first.ended).toBe('SIGKILL');
@@ -39,24 +31,27 @@ test.each<[SeamName, typeof RESEARCH]>([
   });
 });
 
-test('killed after the claim and before the send, nothing was sent and it is held, never sent on a guess', async () => {
-  const first = await lab.startWorker({ killAt: 'submit:after-claim' });
-  const handle = await lab.client.start({
-    callNodeId: 'claimed',
-    server: 'everything',
-    tool: 'echo',
-    arguments: { message: 'once' },
-  });
-  expect(await first.ended).toBe('SIGKILL');
-  await lab.startWorker();
-  await expect(handle.result()).rejects.toMatchObject({ code: 'OperationUnresolved' });
-  expect(lab.wire.counts().toolsCall).toBe(0);
-  expect(lab.rows('claimed').receipts).toBe(0);
-});
+testInLab.concurrent(
+  'killed after the claim and before the send, nothing was sent and it is held, never sent on a guess',
+  async ({ lab }) => {
+    const first = await lab.startWorker({ killAt: 'submit:after-claim' });
+    const handle = await lab.client.start({
+      callNodeId: 'claimed',
+      server: 'everything',
+      tool: 'echo',
+      arguments: { message: 'once' },
+    });
+    expect(await first.ended).toBe('SIGKILL');
+    await lab.startWorker();
+    await expect(handle.result()).rejects.toMatchObject({ code: 'OperationUnresolved' });
+    expect(lab.wire.counts().toolsCall).toBe(0);
+    expect(lab.rows('claimed').receipts).toBe(0);
+  },
+);
 
-test.each<SeamName>(['observe:question-read', 'observe:question-stored'])(
+testInLab.concurrent.for<SeamName>(['observe:question-read', 'observe:question-stored'])(
   'killed at %s, the question is asked once and answered',
-  async (seam) => {
+  async (seam, { lab }) => {
     const first = await lab.startWorker({ killAt: seam });
     const handle = await lab.client.start({ callNodeId: `asked at ${seam}`, ...ASKING });
     expect(await first.ended).toBe('SIGKILL');
@@ -70,9 +65,9 @@ test.each<SeamName>(['observe:question-read', 'observe:question-stored'])(
   },
 );
 
-test.each<SeamName>(['answer:after-record', 'answer:after-send', 'answer:after-commit'])(
+testInLab.concurrent.for<SeamName>(['answer:after-record', 'answer:after-send', 'answer:after-commit'])(
   'killed at %s, the reply is applied once',
-  async (seam) => {
+  async (seam, { lab }) => {
     const first = await lab.startWorker({ killAt: seam });
     const handle = await lab.client.start({ callNodeId: `answered at ${seam}`, ...ASKING });
     await until(handle, (view) => view.pendingInput.length > 0);
@@ -89,9 +84,9 @@ test.each<SeamName>(['answer:after-record', 'answer:after-send', 'answer:after-c
   },
 );
 
-test.each<SeamName>(['cancel:after-raise', 'cancel:after-send', 'cancel:after-commit'])(
+testInLab.concurrent.for<SeamName>(['cancel:after-raise', 'cancel:after-send', 'cancel:after-commit'])(
   'killed at %s, the cancel is delivered and the end is recorded',
-  async (seam) => {
+  async (seam, { lab }) => {
     const first = await lab.startWorker({ killAt: seam });
     const handle = await lab.client.start({ callNodeId: `cancelled at ${seam}`, ...RESEARCH });
     await until(handle, (view) => view.polls >= 1);

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import Database from 'better-sqlite3';
-import { expect, inject } from 'vitest';
+import { expect, inject, test, type TestAPI } from 'vitest';
 import { startEverythingServer } from '../../cli/demo/everything-server.js';
 import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
 import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
@@ -133,6 +133,15 @@ export async function openLab(durable: Record<string, unknown> = {}, namespace =
     },
   };
 }
+
+/** A test with a lab of its own. Run such tests with `concurrent`: they wait for kills and time-outs, not for each other. */
+export const testInLab: TestAPI<{ readonly lab: Lab }> = test.extend<{ readonly lab: Lab }>({
+  lab: async ({ onTestFinished }, use) => {
+    const lab = await openLab();
+    onTestFinished(() => lab.close());
+    await use(lab);
+  },
+});
 
 function markOf(dir: string, seam: string): string {
   return join(dir, `killed-${seam.replaceAll(':', '-')}`);

@@ -70,6 +70,8 @@ export const EVERYTHING: readonly string[] = [
   ...['ambiguous-submission', 'look-up-deadline'].map((why) => `held under request-id: ${why}`),
   'held under operation-list: look-up-deadline',
   ...['lookUp', 'observe', 'recordEnd', 'accept', 'open', 'awaitOperator'].map((kind) => `held ${kind}`),
+  'asked again',
+  'a second cancel',
   ...['wait-budget', 'input-deadline', 'changed my mind', 'terminated'].map((reason) => `asked ${reason}`),
   ...['folded', 'ignored', 'waiting', 'requested', 'alreadyRequested', 'tooLate'].map(
     (kind) => `verdict ${kind}`,

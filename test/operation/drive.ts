@@ -93,6 +93,8 @@ export class Course {
     if (record.ledgerBehind?.rechecks) met.add('ledger behind again');
     if (before.ledgerBehind && !record.ledgerBehind) met.add('ledger caught up');
     if (record.cancelAsked) met.add(`asked ${record.cancelAsked.reason}`);
+    if (before.hold && before.cancelGeneration > 0 && verdict === 'requested') met.add('asked again');
+    if (record.cancelGeneration > 1) met.add('a second cancel');
     if ('finding' in fact) met.add(`${fact.kind} ${fact.finding}`);
     if (fact.kind === 'cancelSent') met.add(`cancelSent ${fact.reply}`);
     if (fact.kind === 'answered') met.add(`answered ${fact.verdict.kind}`);

@@ -7,6 +7,7 @@ import type { Fact } from '../../operation/facts.js';
 import { foldRow, isBehind } from '../../operation/fold-row.js';
 import type { InputRound, RowSnapshot } from '../../operation/row.js';
 import { CURSOR, MINUTE_MS, REFERENCE, RESULT, sampleLeg, sampleRound, sampleRow, T0 } from './sample-row.js';
+import type { ToolOperation } from '../../operation/record.js';
 import {
   AT,
   fold,
@@ -290,6 +291,76 @@ describe('a cancel', () => {
         verdict: { kind: 'alreadyRequested' },
       });
     }
+  });
+
+  describe('asked for again', () => {
+    const again: Fact = {
+      kind: 'cancelRequested',
+      at: AT + 5,
+      reason: 'now',
+      requestedBy: 'b',
+      requestToken: 't2',
+    };
+    const raised = { cancelGeneration: 1, cancelReason: 'first', cancelDelivery: 'acknowledged' } as const;
+    const cancelling = opened({ ...ROWS.WORKING, ...raised });
+    const hold = {
+      reason: 'cancel-never-settled',
+      sinceAt: AT,
+      evidence: 'e',
+      rechecks: 0,
+      nextRecheckAt: null,
+    } as const;
+    const held: ToolOperation = { ...cancelling, state: 'UNRESOLVED', hold };
+
+    it('is taken up while held, as the next generation, for its own reason', () => {
+      for (const reason of [
+        'cancel-never-settled',
+        'wait-budget',
+        'handle-lost',
+        'protocol-violation',
+      ] as const) {
+        const { record, verdict } = apply({ ...held, hold: { ...hold, reason } }, again);
+        expect(verdict).toEqual({ kind: 'requested' });
+        expect([record.state, record.hold, record.heldMs]).toEqual(['CANCEL_REQUESTED', null, 5]);
+        expect(record.cancelAsked).toEqual({
+          reason: 'now',
+          requestedBy: 'b',
+          at: AT + 5,
+          generation: 2,
+          requestToken: 't2',
+        });
+        expect(apply(record, again)).toEqual({ record, verdict: { kind: 'alreadyRequested' } });
+      }
+      const third = apply({ ...held, cancelGeneration: 2 }, again).record;
+      expect(third.cancelAsked?.generation).toBe(3);
+    });
+
+    it.each([
+      ['is on its way or watched', cancelling],
+      ['is held where nothing can be named', { ...held, remoteReference: null }],
+      ['is held because the store has forgotten', { ...held, hold: { ...hold, reason: 'ledger-behind' } }],
+      [
+        'is about to end by an operator’s word',
+        { ...held, operator: { decision: 'close', remoteId: null, evidence: 'e', decidedBy: 'o' } },
+      ],
+      [
+        'waits for its store to catch up',
+        { ...held, ledgerBehind: { at: AT, evidence: 'e', rechecks: 0, nextRecheckAt: AT } },
+      ],
+    ] as const)('changes nothing where the operation %s', (_, record) => {
+      expect(apply(record, again)).toEqual({ record, verdict: { kind: 'alreadyRequested' } });
+    });
+
+    it('begins its delivery anew, and a row that holds it is not older', () => {
+      const row = { ...ROWS.WORKING, cancelGeneration: 2, cancelDelivery: 'unsent' } as const;
+      const first = { generation: 1, reason: 'first', delivery: 'acknowledged' } as const;
+      expect(isBehind(held, row, false)).toBeNull();
+      expect(isBehind(held, { ...row, cancelGeneration: 1 }, false)).toBe(
+        'the row holds an older delivery of the cancel',
+      );
+      expect(foldRow(held, { ...row, earlierCancels: [first] }).earlierCancels).toEqual([first]);
+      expect(foldRow(held, row)).not.toHaveProperty('earlierCancels');
+    });
   });
 
   it('is known already where another run raised it', () => {

@@ -58,7 +58,7 @@ describe('before anything is sent', () => {
   it('never submits in order to cancel', () => {
     for (const state of ['SUBMITTING', 'NOT_FOUND_SAFE'] as const) {
       const asked = fold(recordIn(state), sampleFact('cancelRequested', ROWS[state]));
-      expect(stepOf(asked)).toEqual({ kind: 'cancel', reason: 'enough' });
+      expect(stepOf(asked)).toEqual({ kind: 'cancel', reason: 'enough', generation: 1 });
       const row = { ...ROWS[state], cancelGeneration: 1, cancelDelivery: 'unsent' } as const;
       expect(stepOf(fold(asked, { kind: 'cancelSent', at: AT, row, reply: 'neverSent' }))).toEqual({
         kind: 'accept',
@@ -257,9 +257,9 @@ describe('while a cancel is under way', () => {
   };
 
   it('sends it at once, and again where nothing was sent', () => {
-    expect(stepOf(asked)).toEqual({ kind: 'cancel', reason: 'enough' });
+    expect(stepOf(asked)).toEqual({ kind: 'cancel', reason: 'enough', generation: 1 });
     const unsent = fold(asked, { kind: 'cancelSent', at: AT, row: raised('unsent'), reply: 'neverSent' });
-    expect(stepOf(unsent)).toEqual({ kind: 'cancel', reason: 'enough' });
+    expect(stepOf(unsent)).toEqual({ kind: 'cancel', reason: 'enough', generation: 1 });
     expect(unsent).toMatchObject({ cancelSends: 0, nextCancelAt: null, settleDeadlineAt: null });
   });
 
@@ -268,7 +268,7 @@ describe('while a cancel is under way', () => {
       const once = sent(asked, reply);
       expect(stepOf(once)).toEqual({ ...LOOK, deadlineAt: AT + 2_000 });
       expect(stepOf(once, AT + 1_999)).toEqual({ ...LOOK, deadlineAt: AT + 2_000 });
-      expect(stepOf(once, AT + 2_000)).toEqual({ kind: 'cancel', reason: 'enough' });
+      expect(stepOf(once, AT + 2_000)).toEqual({ kind: 'cancel', reason: 'enough', generation: 1 });
       const twice = sent(once, reply, AT + 2_000);
       expect(stepOf(twice)).toEqual({ ...LOOK, deadlineAt: AT + 6_000 });
     }
@@ -296,13 +296,42 @@ describe('while a cancel is under way', () => {
     expect(stepOf(sent(sent(asked, 'lost'), 'unsupported'), AT + MINUTE_MS)).toEqual(LOOK);
   });
 
+  it('sends one that is asked for again once more, whatever became of the one before, and lets it settle anew', () => {
+    const heldAt = AT + 3 * HOUR_MS;
+    for (const reply of ['acknowledged', 'refused', 'unsupported'] as const) {
+      const held = fold(sent(asked, reply), { kind: 'timePassed', at: heldAt });
+      expect(held.state).toBe('UNRESOLVED');
+      const again = fold(held, { kind: 'cancelRequested', at: heldAt + 5, reason: 'now', requestedBy: 'b' });
+      expect([again.state, again.hold]).toEqual(['CANCEL_REQUESTED', null]);
+      for (const record of [again, fold(again, { kind: 'timePassed', at: heldAt + HOUR_MS })]) {
+        expect(stepOf(record, heldAt + HOUR_MS)).toEqual({ kind: 'cancel', reason: 'now', generation: 2 });
+      }
+      const row = { ...raised('acknowledged'), cancelGeneration: 2, cancelReason: 'now' };
+      const told = fold(again, { kind: 'cancelSent', at: heldAt + 9, row, reply: 'acknowledged' });
+      expect(stepOf(told, heldAt + 9)).toEqual({ ...LOOK, deadlineAt: heldAt + 9 + 12 * MINUTE_MS });
+      expect(told).toMatchObject({ cancelSends: 1, cancelGeneration: 2, ledgerBehind: null });
+      const heldAgain = fold(told, { kind: 'timePassed', at: heldAt + 9 + 12 * MINUTE_MS });
+      expect(heldAgain.hold?.reason).toBe('cancel-never-settled');
+    }
+  });
+
+  it('sends a further one that never arrived with its own back-off, from the beginning', () => {
+    const lost = (record: ToolOperation, at: number): ToolOperation => {
+      const row = { ...raised('sent'), cancelGeneration: 2 };
+      return fold(record, { kind: 'cancelSent', at, row, reply: 'lost' });
+    };
+    const held = fold(sent(sent(asked, 'lost'), 'lost'), { kind: 'timePassed', at: AT + HOUR_MS });
+    const again = fold(held, { kind: 'cancelRequested', at: AT + HOUR_MS, reason: 'now', requestedBy: 'b' });
+    expect(stepOf(lost(again, AT + HOUR_MS))).toEqual({ ...LOOK, deadlineAt: AT + HOUR_MS + 2_000 });
+  });
+
   it('sends once itself in a run that adopted a raised generation, unless the server cannot cancel', () => {
     for (const delivery of ['unsent', 'sent', 'refused', 'acknowledged'] as const) {
-      expect(stepOf(opened(raised(delivery)))).toEqual({ kind: 'cancel', reason: 'enough' });
+      expect(stepOf(opened(raised(delivery)))).toEqual({ kind: 'cancel', reason: 'enough', generation: 1 });
     }
     expect(stepOf(opened(raised('unsupported')))).toEqual(LOOK);
     const unnamed = { ...raised('sent'), cancelReason: null };
-    expect(stepOf(opened(unnamed))).toEqual({ kind: 'cancel', reason: 'cancelled' });
+    expect(stepOf(opened(unnamed))).toEqual({ kind: 'cancel', reason: 'cancelled', generation: 1 });
   });
 });
 

@@ -85,7 +85,10 @@ export class Judge {
     }
     const asked = this.#cancelAsked() || verdict.kind === 'requested';
     const free = stateOf(row, asked, this.#fetchTried() || fact.kind === 'resultFetched');
-    const reason = kept ? null : (this.#stepHold(fact, row) ?? this.#timeHold(fact, row, free, asked));
+    // Just asked for: it has not been sent, so it has nothing to settle.
+    const isJustAsked = verdict.kind === 'requested' && free === 'CANCEL_REQUESTED';
+    const timeHold = isJustAsked ? null : this.#timeHold(fact, row, free, asked);
+    const reason = kept ? null : (this.#stepHold(fact, row) ?? timeHold);
     const first = kept ?? (reason ? { reason, sinceAt: fact.at } : null);
     const askedItself = first || !row ? null : this.#ownCancel(fact, row, free);
     const then = askedItself !== null ? stateOf(row, true, false) : free;
@@ -180,7 +183,7 @@ export class Judge {
     }
     if (free === 'CANCEL_REQUESTED') {
       const sent = [...this.#cancelReplies(), ...(fact.kind === 'cancelSent' ? [fact] : [])];
-      if (row.cancelDelivery === 'unsupported') {
+      if (row.cancelDelivery === 'unsupported' && this.#isCancelRaised(row)) {
         return fact.at >= this.#waitDeadlineAt(row, fact) ? 'wait-budget' : null;
       }
       const first = sent.find((reply) => ['acknowledged', 'refused', 'lost'].includes(reply.reply));
@@ -226,9 +229,8 @@ export class Judge {
       case 'cancelRequested': {
         const row = before?.row ?? null;
         if (row?.receipt || row?.terminalObservation) return { kind: 'tooLate' };
-        return {
-          kind: this.#cancelAsked() || (row?.cancelGeneration ?? 0) > 0 ? 'alreadyRequested' : 'requested',
-        };
+        const isAsked = this.#cancelAsked() || (row?.cancelGeneration ?? 0) > 0;
+        return { kind: isAsked && !this.#mayAskAgain(before) ? 'alreadyRequested' : 'requested' };
       }
       case 'replyGiven':
         return this.#verdictOnReply(fact.reply, before?.row ?? null, this.#cancelAsked());
@@ -246,6 +248,15 @@ export class Judge {
       default:
         return { kind: 'folded' };
     }
+  }
+
+  /**
+   * Issue 5: who asks again while the operation is held, and nobody is about to end it, has the cancel sent once more; as
+   * long as the one before is being sent or watched, he has not.
+   */
+  #mayAskAgain(before: Moment | null): boolean {
+    if (!before?.hold || before.behind || before.hold.reason === 'ledger-behind') return false;
+    return Boolean(before.row?.remoteReference) && !this.operatorWord() && !this.#standingWord();
   }
 
   /** What nothing was sent for cannot have ended, nor otherwise than the far side said; a stored result is not replaced. */
@@ -357,7 +368,8 @@ export class Judge {
   #cancelIsDue(nowMs: number): boolean {
     const replies = this.#cancelReplies();
     const last = replies.at(-1);
-    if (!last) return this.last.row?.cancelDelivery !== 'unsupported';
+    const { row } = this.last;
+    if (!last) return row?.cancelDelivery !== 'unsupported' || !this.#isCancelRaised(row);
     if (last.reply !== 'refused' && last.reply !== 'lost') return false;
     return nowMs >= last.at + Math.min(2 * SECOND_MS * 2 ** (replies.length - 1), 2 * MINUTE_MS);
   }
@@ -456,8 +468,20 @@ export class Judge {
     return this.#heard().filter((fact) => fact.kind === 'observed');
   }
 
+  /** To the cancel that was asked for last. */
   #cancelReplies(): readonly Extract<OracleFact, { kind: 'cancelSent' }>[] {
-    return this.#heard().filter((fact) => fact.kind === 'cancelSent');
+    const heard = this.moments.slice(this.#askedAt() + 1).filter((m) => !m.foundBehind);
+    return heard.map((m) => m.fact).filter((fact) => fact.kind === 'cancelSent');
+  }
+
+  #askedAt(): number {
+    return this.moments.findLastIndex((m) => m.verdict.kind === 'requested');
+  }
+
+  /** The row has gained a generation since somebody asked; or nobody did, and another run's is in it. */
+  #isCancelRaised(row: OracleRow): boolean {
+    const asked = this.moments[this.#askedAt()];
+    return !asked || row.cancelGeneration > (asked.row?.cancelGeneration ?? 0);
   }
 
   #replies(): readonly OracleReply[] {
@@ -575,7 +599,9 @@ export function isOlder(
   return (
     lostLeg ||
     (takenBack !== false && seen.rounds.some((round) => hasLostOf(round, row.rounds, takenBack))) ||
-    steps(row.cancelDelivery) < steps(seen.cancelDelivery) ||
+    // A further cancel begins anew: how far an earlier one came says nothing about it.
+    (row.cancelGeneration <= seen.cancelGeneration &&
+      steps(row.cancelDelivery) < steps(seen.cancelDelivery)) ||
     lost('rejection') ||
     row.rounds.length < seen.rounds.length ||
     row.executionEpoch < seen.executionEpoch ||

@@ -244,7 +244,7 @@ describe('a run after one that a person terminated', () => {
     expect(first.cancelAsked).toEqual({ reason: 'terminated', requestedBy: 'engine', at: AT + 9 });
     expect([first.lastRunTerminated, nextStep(first, AT + 9)]).toEqual([
       false,
-      { kind: 'cancel', reason: 'terminated' },
+      { kind: 'cancel', reason: 'terminated', generation: 1 },
     ]);
   });
 

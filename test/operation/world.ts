@@ -95,7 +95,7 @@ export class World {
       case 'answer':
         return this.#answer(step);
       case 'cancel':
-        return { kind: 'cancelSent', at: this.nowMs, reply: this.#cancel(step.reason), row: this.row };
+        return { kind: 'cancelSent', at: this.nowMs, reply: this.#cancel(step), row: this.row };
       case 'fetchResult':
         return this.#fetch(step);
       case 'accept':
@@ -399,14 +399,12 @@ export class World {
     return answered({ kind: 'applied' });
   }
 
-  #cancel(reason: string): CancelReply {
-    const raised = {
-      cancelGeneration: this.row.cancelGeneration + 1,
-      cancelReason: reason,
-      cancelDelivery: 'unsent',
-    } as const;
-    if (this.row.cancelGeneration === 0) this.#put(raised);
-    if (!this.row.remoteReference) return 'neverSent';
+  #cancel({ generation, reason }: Opened<'cancel'>): CancelReply {
+    const { cancelGeneration } = this.row;
+    const raised = { cancelGeneration: generation, cancelReason: reason, cancelDelivery: 'unsent' } as const;
+    if (cancelGeneration === generation - 1) this.#put(raised);
+    // A row from before an earlier cancel: its run finds out.
+    if (!this.row.remoteReference || cancelGeneration < generation - 1) return 'neverSent';
     const reply = this.faults ? this.remote.cancelReply() : 'acknowledged';
     if (reply === 'confirmed') {
       this.remote.endAt(this.nowMs, 'cancelled');

@@ -153,7 +153,7 @@ async function fillEnded(store: ReceiptStore): Promise<void> {
   const failed = await (await call_('failed').open()).leg('a', 'referenced');
   await (await failed.saw('failed', resultOf('{"isError":true}', { isToolError: true }))).end();
   const cancelled = await (await (await call_('cancelled').open()).leg('a', 'referenced')).cancel();
-  await store.recordCancelDelivery('cancelled', 'acknowledged');
+  await store.recordCancelDelivery('cancelled', 1, 'acknowledged');
   await (await cancelled.saw('cancelled')).end();
   await (await (await call_('never-sent').open()).cancel()).end();
   const rejected = await call_('rejected').open();

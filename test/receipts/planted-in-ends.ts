@@ -79,10 +79,13 @@ export const END_CORRUPTIONS: readonly Corruption[] = [
   ],
   [
     'another generation in the row',
-    sql(`update operation set cancel_generation = 2 ${of('cancelled')}`),
+    (db) => {
+      sql(`update operation set cancel_generation = 2 ${of('cancelled')}`)(db);
+      sql(`insert into earlier_cancel values ('cancelled', 1, 'no longer needed', 'sent')`)(db);
+    },
     'facts',
     'cancelled',
-    'differ in cancelGeneration',
+    'differ in cancelGeneration, earlierCancels',
   ],
   [
     'an epoch that never was',

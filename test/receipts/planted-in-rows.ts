@@ -196,6 +196,13 @@ export const ROW_CORRUPTIONS: readonly Corruption[] = [
     'asking',
     'generation 0, reason none, delivery sent',
   ],
+  [
+    'an earlier cancel that is gone',
+    sql(`update operation set cancel_generation = 2 ${of('fetching')}`),
+    'cancel',
+    'fetching',
+    'of 2 cancels it keeps those before the last as none',
+  ],
   // result
   [
     'bytes that are gone',

@@ -83,6 +83,7 @@ describe('SQLite file', () => {
       .all();
     db.close();
     expect(Object.fromEntries(tables.map(({ name, columns }) => [name, columns]))).toEqual({
+      earlier_cancel: 'call_node_id generation reason delivery',
       effect_reconciliation: 'call_node_id status opened_at note',
       evidence: 'id call_node_id kind detail at',
       input_round:

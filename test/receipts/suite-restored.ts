@@ -141,6 +141,22 @@ export function restoredSuite(harness: () => StoreHarness): void {
       expect(opened).toEqual({ kind: 'opened', row });
     });
 
+    it('gets back the cancels that came before the last, and those once', async () => {
+      const { store } = harness();
+      const seen = await seenByRun(store, true);
+      const cancelled = { cancelGeneration: 3, cancelReason: 'third', cancelDelivery: 'sent' } as const;
+      const [first, second] = [
+        { generation: 1, reason: 'no longer needed', delivery: 'unsent' },
+        { generation: 2, reason: 'second', delivery: 'acknowledged' },
+      ] as const;
+      await store.open(request());
+      await store.raiseCancel(fence(), 0, 'no longer needed');
+      await store.raiseCancel(fence(), 1, 'second');
+      const lost = { ...seen, ...cancelled, earlierCancels: [first, second] };
+      const opened = await store.open(request({ seen: lost }));
+      expect(opened).toMatchObject({ row: { ...cancelled, earlierCancels: [first, second] } });
+    });
+
     it('gets back what is missing, and only that, on an operator’s word', async () => {
       const { store } = harness();
       const seen = await seenByRun(store, true);

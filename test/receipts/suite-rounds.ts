@@ -163,29 +163,59 @@ export function roundsSuite(harness: () => StoreHarness): void {
         cancelReason: 'no longer needed',
         cancelDelivery: 'unsent',
       });
-      await store.recordCancelDelivery(CALL, 'sent');
+      await store.recordCancelDelivery(CALL, 1, 'sent');
       const again = await store.raiseCancel(fence(), 0, 'wait-budget');
       expect(again).toMatchObject({
         cancelGeneration: 1,
         cancelReason: 'no longer needed',
         cancelDelivery: 'sent',
       });
-      expect((await store.raiseCancel(fence(), 1, 'again')).cancelGeneration).toBe(2);
+      expect(again).not.toHaveProperty('earlierCancels');
+    });
+
+    it('keeps what became of each one before the last', async () => {
+      const { store } = harness();
+      await working(store);
+      await store.raiseCancel(fence(), 0, 'first');
+      await store.recordCancelDelivery(CALL, 1, 'acknowledged');
+      const second = await store.raiseCancel(fence(), 1, 'second');
+      const first = { generation: 1, reason: 'first', delivery: 'acknowledged' };
+      expect(second).toMatchObject({
+        cancelGeneration: 2,
+        cancelReason: 'second',
+        cancelDelivery: 'unsent',
+        earlierCancels: [first],
+      });
+      expect(await store.raiseCancel(fence(), 1, 'a retry of the same')).toEqual(second);
+      // The reply to the first comes home late: it says nothing about the second.
+      expect(await store.recordCancelDelivery(CALL, 1, 'refused')).toEqual(second);
+      await store.recordCancelDelivery(CALL, 2, 'sent');
+      const third = await store.raiseCancel(fence(), 2, 'third');
+      expect(third.earlierCancels).toEqual([first, { generation: 2, reason: 'second', delivery: 'sent' }]);
+      const acceptance = await accept(store, await store.recordTerminal(CALL, ended('cancelled'), null));
+      expect(acceptance).toMatchObject({
+        kind: 'accepted',
+        receipt: {
+          cancelGeneration: 3,
+          earlierCancels: third.earlierCancels,
+          decision: { reason: 'third' },
+        },
+      });
     });
 
     it('keeps the answer of the server when a resend is lost', async () => {
       const { store } = harness();
       await working(store);
       await store.raiseCancel(fence(), 0, 'no longer needed');
-      expect((await store.recordCancelDelivery(CALL, 'acknowledged')).cancelDelivery).toBe('acknowledged');
-      expect((await store.recordCancelDelivery(CALL, 'sent')).cancelDelivery).toBe('acknowledged');
-      expect((await store.recordCancelDelivery(CALL, 'refused')).cancelDelivery).toBe('refused');
+      expect((await store.recordCancelDelivery(CALL, 1, 'acknowledged')).cancelDelivery).toBe('acknowledged');
+      expect((await store.recordCancelDelivery(CALL, 1, 'sent')).cancelDelivery).toBe('acknowledged');
+      expect((await store.recordCancelDelivery(CALL, 1, 'refused')).cancelDelivery).toBe('refused');
     });
 
     it('that nobody asked for has no delivery', async () => {
       const { store } = harness();
       await working(store);
-      expect((await store.recordCancelDelivery(CALL, 'sent')).cancelDelivery).toBe('none');
+      expect((await store.recordCancelDelivery(CALL, 1, 'sent')).cancelDelivery).toBe('none');
     });
   });
 
@@ -212,7 +242,7 @@ export function roundsSuite(harness: () => StoreHarness): void {
         store.recordDelivery(CALL, 'round-1', 'yes', AT),
         store.retractReply(CALL, 'round-1', 'yes'),
         store.raiseCancel(fence(), 1, 'again'),
-        store.recordCancelDelivery(CALL, 'acknowledged'),
+        store.recordCancelDelivery(CALL, 1, 'acknowledged'),
       ];
       for (const write of writes) expect(await write).toEqual(row);
       await store.recordAnchor(CALL, { eventId: '9' });
