@@ -134,7 +134,8 @@ export class Mcp20251125Adapter implements ToolAdapter {
       return 'roundClosed';
     const session = { ...readSession(reference.locator), sessionId: askedIn };
     await hooks.beforeSend();
-    const outcome = await channelOf(server, session).post(elicitationResponse(jsonRpcId, reply), {
+    const response = elicitationResponse(jsonRpcId, reply, reference.remoteId);
+    const outcome = await channelOf(server, session).post(response, {
       timeoutMs: LIMITS.requestTimeoutMs,
       afterSend: hooks.afterSend,
     });

@@ -1,6 +1,7 @@
 // Owns the words of MCP 2025-11-25 tasks as we send them. Pure.
 // Must never hold a session or a credential: the channel adds what goes into headers.
 
+import { RELATED_TASK_META_KEY } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { InputReply, ToolCall } from '../adapter.js';
@@ -22,11 +23,15 @@ export function taskParams(remoteId: string): JsonObject {
   return { taskId: remoteId };
 }
 
-/** A reply to a question: the JSON-RPC response to the server's request. Content only goes with `accept`. */
-export function elicitationResponse(jsonRpcId: JsonValue, reply: InputReply): JsonObject {
+/**
+ * A reply to a question: the JSON-RPC response to the server's request. Content only goes with `accept`. It names its
+ * task, as every message must that names none in its parameters (2025-11-25, tasks, "associating task-related messages").
+ */
+export function elicitationResponse(jsonRpcId: JsonValue, reply: InputReply, remoteId: string): JsonObject {
   const hasContent = reply.action === 'accept' && reply.content !== null;
+  const _meta = { [RELATED_TASK_META_KEY]: { taskId: remoteId } };
   return {
     id: jsonRpcId,
-    result: { action: reply.action, ...(hasContent ? { content: reply.content } : {}) },
+    result: { action: reply.action, ...(hasContent ? { content: reply.content } : {}), _meta },
   };
 }

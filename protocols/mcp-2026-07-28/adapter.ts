@@ -78,7 +78,9 @@ export class Mcp20260728Adapter implements ToolAdapter {
       maxReplyBytes: Math.max(maxResultBytes, LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
     if (outcome.kind !== 'result') throw sessionless(readFaultOf(outcome, 'tasks/get'));
-    const task = taskOf(outcome.bytes, channel.redact);
+    // Only one that nobody defined: a server may repeat the word of the create reply.
+    const resultType = resultTypeOf(outcome.bytes);
+    const task = ['complete', 'task'].includes(resultType) ? taskOf(outcome.bytes, channel.redact) : null;
     if (!task) throw violation('tasks/get: the reply is not a task');
     if (task.taskId !== reference.remoteId) throw violation('tasks/get: the reply is about another task');
     return task.observation;

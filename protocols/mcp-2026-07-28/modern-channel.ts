@@ -1,5 +1,6 @@
 // Owns one request of MCP 2026-07-28: what it says of itself in `_meta` and headers, instead of a session.
-// Must never resume a broken stream: in this revision the request in flight is lost with it.
+// Must never resume a broken stream (the request in flight is lost with it), nor answer a request of the server
+// on a stream of its own: this revision knows none, and no client may send a response.
 
 import type { JsonObject } from '../../operation/json.js';
 import type { ToolServer } from '../adapter.js';
@@ -25,6 +26,11 @@ export class ModernChannel {
       ...options,
       headers: requestHeaders(method, params),
       isResumable: false,
+      onMessage: async (message, eventId) => {
+        // What all operations hear may be a question to another one, of the older generation.
+        if (message.kind === 'request' && !this.channel.isShared) return 'taken';
+        return (await options.onMessage?.(message, eventId)) ?? 'ignored';
+      },
     });
   }
 }

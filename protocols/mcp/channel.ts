@@ -348,15 +348,23 @@ export class HttpChannel implements RpcChannel {
   private decline(message: Extract<ServerMessage, { kind: 'request' }>): void {
     if (this.declines >= COUNTS.declines) return;
     this.declines += 1;
-    const answer: JsonObject =
-      message.method === 'ping'
-        ? { id: message.id as RpcId, result: {} }
-        : {
-            id: message.id as RpcId,
-            error: { code: -32601, message: clip(`${message.method}: not available here`, 200) },
-          };
+    const answer = answerToStray(message);
     void this.post(answer, { timeoutMs: PACE.declineMs }).catch(() => undefined);
   }
+}
+
+/** To a request of the server that nobody here serves. */
+export function answerToStray({
+  id,
+  method,
+  params,
+}: Extract<ServerMessage, { kind: 'request' }>): JsonObject {
+  if (method === 'ping') return { id, result: {} };
+  const { mode } = params;
+  const isDeclaredMode = mode === undefined || mode === 'form' || mode === 'url';
+  // To ask in a mode that we did not declare is a fault of the parameters (2025-11-25, elicitation, error handling).
+  const code = method === 'elicitation/create' && !isDeclaredMode ? -32602 : -32601;
+  return { id, error: { code, message: clip(`${method}: not available here`, 200) } };
 }
 
 function maxReplyBytesOf({ maxReplyBytes }: ListenOptions): number {

@@ -10,10 +10,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { JsonObject } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
-import { clip } from '../../operation/policy.js';
 import type { ProgramSettings } from '../adapter.js';
-import type { ListenOptions, MessageVerdict, RequestOptions, ServerMessage } from './channel.js';
-import { readMessage, type RpcId, type RpcMessage } from './json-rpc.js';
+import {
+  answerToStray,
+  type ListenOptions,
+  type MessageVerdict,
+  type RequestOptions,
+  type ServerMessage,
+} from './channel.js';
+import { readMessage, type RpcMessage } from './json-rpc.js';
 import { COUNTS, PACE } from './pace.js';
 import { relatedTaskOf } from './related-task.js';
 import { lost, outcomeOf, type RpcOutcome } from './rpc-outcome.js';
@@ -250,9 +255,7 @@ export class ServerProcess {
 
   /** Not awaited: a program that does not read must not keep us from reading. */
   private decline(message: Extract<ServerMessage, { kind: 'request' }>): void {
-    const id = message.id as RpcId;
-    const refusal = { code: -32601, message: clip(`${message.method}: not available here`, 200) };
-    void this.write(message.method === 'ping' ? { id, result: {} } : { id, error: refusal });
+    void this.write(answerToStray(message));
   }
 }
 

@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { JsonObject } from '../../operation/json.js';
 import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
 import { type Lab, openLab, until } from './lab.js';
 
@@ -28,7 +29,12 @@ async function asked(call: FaultCall): Promise<ToolOperationHandle> {
   return handle;
 }
 
-const answersOf = (label: string) => lab.faults.entries('answerReceived', label).map(({ answer }) => answer);
+/** Without what names the task in each of them. */
+const answersOf = (label: string) =>
+  lab.faults.entries('answerReceived', label).map(({ answer }) => {
+    const { _meta: _, ...reply } = answer as JsonObject;
+    return reply;
+  });
 
 function expectAskedOnce(label: string): void {
   expect(lab.faults.entries('questionHandedOut', label)).toHaveLength(1);

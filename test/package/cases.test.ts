@@ -2,30 +2,17 @@
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { isWrittenIn, namedInCases } from './named-tests.js';
 
-const TABLE = readFileSync(new URL('../../docs/CASES.md', import.meta.url), 'utf8');
-const rows = TABLE.split('\n').flatMap((line) => {
-  const [, number = '', files = ''] = /^\| ([A-Z]\d) \| ([^|]*) \|/.exec(line) ?? [];
-  return number === ''
-    ? []
-    : [{ number, files: [...files.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '') }];
-});
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+const TABLE = read('docs/CASES.md');
 
 test('the table has rows, each number once', () => {
-  const numbers = rows.map(({ number }) => number);
+  const numbers = TABLE.split('\n').flatMap((line) => /^\| ([A-Z]\d) \| /.exec(line)?.[1] ?? []);
   expect(numbers.length).toBeGreaterThan(20);
   expect(new Set(numbers).size).toBe(numbers.length);
 });
 
-/** Tables of many rows, and files whose every test is about one number, name it in their first lines or not at all. */
-const WHOLE_FILES: readonly string[] = ['cancel-matrix', 'kills', 'deploys', 'test/cli/replay.test.ts'];
-
-test.each(rows.flatMap(({ number, files }) => files.map((file) => [number, file] as const)))(
-  '%s is named in %s',
-  (number, file) => {
-    const path = file.endsWith('.ts') ? `../../${file}` : `../integration/${file}.test.ts`;
-    const text = readFileSync(new URL(path, import.meta.url), 'utf8');
-    if (WHOLE_FILES.includes(file)) return;
-    expect(text).toMatch(new RegExp(`['"\`](?:[A-Z]\\d, )*${number}(?:, [A-Z]\\d)*: `));
-  },
-);
+test.each(namedInCases(TABLE))('$row is named in $file', (named) => {
+  expect(isWrittenIn(read(named.file), named)).toBe(true);
+});

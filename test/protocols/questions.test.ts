@@ -155,13 +155,22 @@ describe('reading questions', () => {
     });
   });
 
+  it('opens no link, nor looks at what is behind it', async () => {
+    const url = new URL('/pay', scripted.url).href;
+    scripted.script = streaming([
+      eventOf(elicitation(0, { mode: 'url', url, elicitationId: 'e', requestedSchema: undefined })),
+    ]);
+    expect((await pickUp(null))[0]?.question.url).toBe(url);
+    expect(scripted.seen.map((seen) => [seen.httpMethod, seen.path])).toEqual([['POST', '/mcp']]);
+  });
+
   it.each([
-    ['a mode nobody declared', { mode: 'hologram' }],
-    ['no schema', { requestedSchema: undefined }],
-    ['no message', { message: undefined }],
-    ['a script for a link', { mode: 'url', url: 'javascript:alert(1)', elicitationId: 'e' }],
-    ['more than a person can read', { message: 'x'.repeat(40_000) }],
-  ])('refuses a question with %s, so that the server does not wait for it', async (_, more) => {
+    ['a mode nobody declared', { mode: 'hologram' }, -32602],
+    ['no schema', { requestedSchema: undefined }, -32601],
+    ['no message', { message: undefined }, -32601],
+    ['a script for a link', { mode: 'url', url: 'javascript:alert(1)', elicitationId: 'e' }, -32601],
+    ['more than a person can read', { message: 'x'.repeat(40_000) }, -32601],
+  ])('refuses a question with %s, so that the server does not wait for it', async (_, more, code) => {
     scripted.script = (seen, response) => {
       if (seen.body.error !== undefined) return void response.writeHead(202).end();
       openStream(response);
@@ -172,7 +181,7 @@ describe('reading questions', () => {
     expect(picked.map((question) => question.wire['jsonRpcId'])).toEqual([10]);
     await scripted.until(() => scripted.seen.some((seen) => seen.body.error !== undefined));
     const refusal = scripted.seen.find((seen) => seen.body.error !== undefined);
-    expect(refusal?.body).toMatchObject({ id: 9, error: { code: -32601 } });
+    expect(refusal?.body).toMatchObject({ id: 9, error: { code } });
   });
 
   it.each([
@@ -256,6 +265,8 @@ describe('answering', () => {
     };
   }
 
+  const RELATED = { 'io.modelcontextprotocol/related-task': { taskId: 'task-1' } };
+
   it('POSTs the JSON-RPC response in the session of the question', async () => {
     replyingToAnswer(202);
     const log: string[] = [];
@@ -265,7 +276,7 @@ describe('answering', () => {
     expect(posted?.body).toEqual({
       jsonrpc: '2.0',
       id: 0,
-      result: { action: 'accept', content: { name: 'Ann' } },
+      result: { action: 'accept', content: { name: 'Ann' }, _meta: RELATED },
     });
     expect(posted?.headers['mcp-session-id']).toBe('older');
   });
@@ -273,7 +284,7 @@ describe('answering', () => {
   it('sends no content with a decline', async () => {
     replyingToAnswer(200);
     expect(await answer('decline', null)).toBe('delivered');
-    expect(scripted.seen.at(-1)?.body.result).toEqual({ action: 'decline' });
+    expect(scripted.seen.at(-1)?.body.result).toEqual({ action: 'decline', _meta: RELATED });
   });
 
   it.each(['working', 'completed', 'cancelled', 'rejected'])(

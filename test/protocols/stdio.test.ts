@@ -175,6 +175,24 @@ describe('a server that is a program', () => {
     expect(JSON.parse(await call(server, 'told'))).not.toContainEqual(expect.objectContaining({ id: 1 }));
   });
 
+  it('keeps a question of a task that comes while it is asked in the newer revision', async () => {
+    const server = programServer();
+    const { session } = await negotiate(server, 'asks');
+    const modern = registry.adapter('mcp/2026-07-28');
+    await modern.submit(toolCall(server, { tool: 'asks', arguments: { taskId: 'task-9' } }), {}, NO_HOOKS);
+    const picked: WireQuestion[] = [];
+    const reference = { remoteId: 'task-9', locator: session };
+    await tasked.pickUpQuestions(
+      server,
+      reference,
+      { anchor: null, wireKeys: ['known'] },
+      async (question) => {
+        picked.push(question);
+      },
+    );
+    expect(picked).toMatchObject([{ question: { message: 'about task-9' } }]);
+  });
+
   it('is refused what nobody here can answer, and its ping is answered', async () => {
     const server = programServer();
     await call(server, 'asks-nobody');
