@@ -190,7 +190,10 @@ function foldOutcome(
     case 'lookedUp':
       return foldLookUp(record, fact);
     case 'observed':
-      return refuseLarge(foldObservation(record, before, fact), fact);
+      // A status that was too large to be read is not yet known to hold a result.
+      return fact.finding === 'violation'
+        ? foldObservation(record, before, fact)
+        : refuseLarge(foldObservation(record, before, fact), fact);
     case 'answered':
       return settleReply(record, fact.replyToken, fact.verdict);
     case 'cancelSent':
@@ -305,11 +308,12 @@ function foldObservation(
     case 'violation': {
       const violations = seen.violations + 1;
       const flagged = { ...seen, violations, nextLookAt: afterMiss(fact) };
-      const evidence = fact.evidence ?? 'a reply broke the contract';
+      const evidence = fact.tooLarge ?? fact.evidence ?? 'a reply broke the contract';
+      const reason = fact.tooLarge === undefined ? 'protocol-violation' : 'result-too-large';
       if (flagged.hold) return afterRecheck(flagged, fact.at, false);
       return violations < LIMITS.violationReads || flagged.terminalObservation
         ? flagged
-        : holdOperation(flagged, 'protocol-violation', fact.at, evidence);
+        : holdOperation(flagged, reason, fact.at, evidence);
     }
     default: {
       const found = hasSeen ? { ...seen, missedReads: 0, violations: 0, nextLookAt: null } : seen;

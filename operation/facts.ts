@@ -102,7 +102,7 @@ export type StepFact =
       readonly statusMessage: string | null;
       readonly expiresAt: number | null;
       readonly evidence: string | null;
-      /** The result is larger than what may be taken: the evidence. */
+      /** The result is larger than what may be taken, or with `violation` the status that may carry it: the evidence. */
       readonly tooLarge?: string;
       readonly notBeforeAt?: number;
     }

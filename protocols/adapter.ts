@@ -217,7 +217,8 @@ export interface ToolAdapter {
   /** `provedAbsent` is what the contract or the operator's declaration proves; whether it counts yet, the store rules. @throws WireFault Transient */
   findBySubmission(call: ToolCall, session: JsonObject, firstLegClaimedAt: number): Promise<LookUp>;
   /**
-   * `maxResultBytes`: as for `fetchResult`, where the contract carries the result in the status.
+   * `maxResultBytes`: as for `fetchResult`, where the contract carries the result in the status. `isTooLarge` on a
+   * ProtocolViolation: nothing but the size of the status could be seen.
    * @throws WireFault Transient | NotFound | SessionLost | ProtocolViolation
    */
   observe(server: ToolServer, reference: RemoteReference, maxResultBytes?: number): Promise<Observation>;
@@ -237,7 +238,8 @@ export interface ToolAdapter {
   ): Promise<void>;
   /**
    * `RefusedByServer`: the server said for good that it does not take these bytes; the question itself stays open.
-   * @throws WireFault RefusedByServer | Transient | SessionLost
+   * `NotFound`: nothing was sent, and one such answer does not mean that the work is gone.
+   * @throws WireFault RefusedByServer | Transient | NotFound | SessionLost
    */
   answer(
     server: ToolServer,

@@ -144,13 +144,10 @@ async function send(
   const closed = async (): Promise<StepFact> =>
     ended(await receipts.closeRound(row.callNodeId, roundId, clock.nowMs()), ROUND_CLOSED);
   try {
-    const delivery = await reach.adapter.answer(
-      reach.server,
-      reach.reference,
-      stored.wire,
-      { action, content },
-      { beforeSend, afterSend: () => attempt.seam('answer:after-send') },
-    );
+    const hooks = { beforeSend, afterSend: () => attempt.seam('answer:after-send') };
+    const delivery = await reach.adapter
+      .answer(reach.server, reach.reference, stored.wire, { action, content }, hooks)
+      .catch((error: unknown) => closedIfGone(error, attempt));
     if (delivery === 'delivered' || maySentBefore) return await delivered();
     // This attempt may be a late one: what it read may be older than what another has sent meanwhile.
     const known = isSentHere ? null : await receipts.read(row.callNodeId);
@@ -165,9 +162,16 @@ async function send(
       const retracted = await receipts.retractReply(row.callNodeId, roundId, digest);
       return ended(retracted, { kind: 'refused', reason });
     }
-    if (error.kind !== 'Transient' && error.kind !== 'NotSent') return closed();
+    if (!['Transient', 'NotSent', 'NotFound'].includes(error.kind)) return closed();
     return ended(row, laterOrNever(error, input, ports, attempt));
   }
+}
+
+/** Servers whose reads lag say "not found" of work that is there, and a closed round is not opened again: several misses count. */
+function closedIfGone(error: unknown, { attempt }: Attempt): 'roundClosed' {
+  const isGone = WireFault.isInstance(error) && error.kind === 'NotFound';
+  if (isGone && attempt >= LIMITS.missedReads) return 'roundClosed';
+  throw error;
 }
 
 /** @throws StepRetry while the question's own deadline has not come: past it the core cancels, and nobody we know of was reached. */

@@ -225,9 +225,11 @@ function foldFault(look: Look, row: RowSnapshot, fault: WireFault): StepFact {
   if (row.receipt || row.terminalObservation) return outcome(look, row, 'terminal', null);
   const finding = isCreateLag(look, row, fault) ? undefined : MISSES[fault.kind];
   if (finding) {
-    const said = fault.isTooLarge ? tooLargeEvidence(fault.message, row) : fault.message;
-    const missed = outcome(look, row, finding, said);
-    return { ...missed, ...notBefore(missed.at, fault.retryAfterMs) };
+    const tooLarge = fault.isTooLarge ? tooLargeEvidence(fault.message, row) : undefined;
+    const missed = outcome(look, row, finding, tooLarge ?? fault.message);
+    // What was too large may have been the end with its result, and may have been anything.
+    const size = tooLarge === undefined ? {} : { tooLarge };
+    return { ...missed, ...size, ...notBefore(missed.at, fault.retryAfterMs) };
   }
   const nowMs = look.ports.clock.nowMs();
   const gapMs = pollGapMs(

@@ -69,7 +69,11 @@ export class Mcp20251125Adapter implements ToolAdapter {
     const outcome = await channel.request('tasks/get', taskParams(reference.remoteId), {
       timeoutMs: LIMITS.requestTimeoutMs,
     });
-    if (outcome.kind !== 'result') throw readFaultOf(outcome, 'tasks/get');
+    if (outcome.kind !== 'result') {
+      const fault = readFaultOf(outcome, 'tasks/get');
+      // No result rides in this status: its size says nothing of one.
+      throw fault.isTooLarge ? violation(fault.message) : fault;
+    }
     const task = taskOf(outcome.value, channel.redact);
     if (!task) throw violation('tasks/get: the reply is not a task');
     if (task.taskId !== reference.remoteId) throw violation('tasks/get: the reply is about another task');
@@ -151,7 +155,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
     try {
       return (await this.observe(server, reference)).meaning === 'inputRequired';
     } catch (error) {
-      if (WireFault.isInstance(error) && error.kind === 'NotFound') return false;
+      if (WireFault.isInstance(error) && error.kind === 'NotFound') throw error;
       throw transientFrom(error);
     }
   }

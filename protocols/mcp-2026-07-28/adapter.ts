@@ -19,7 +19,7 @@ import {
   type ToolCall,
   type ToolServer,
 } from '../adapter.js';
-import { answerFaultOf, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
+import { answerFaultOf, plainFaultOf, readFaultOf, violation } from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
 import { inputBeforeTaskOf, resultTypeOf, taskOf } from './decode.js';
@@ -41,7 +41,7 @@ export class Mcp20260728Adapter implements ToolAdapter {
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
       maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
     });
-    if (outcome.kind !== 'result') throw submitFaultOf(outcome);
+    if (outcome.kind !== 'result') throw plainFaultOf(outcome);
     const { bytes } = outcome;
     switch (resultTypeOf(bytes)) {
       case 'task': {
@@ -123,7 +123,7 @@ export class Mcp20260728Adapter implements ToolAdapter {
       const { questions } = await this.observe(server, reference);
       return questions?.some(({ wireKey }) => wireKey === key) ?? false;
     } catch (error) {
-      if (WireFault.isInstance(error) && error.kind === 'NotFound') return false;
+      if (WireFault.isInstance(error) && error.kind === 'NotFound') throw error;
       throw transientFrom(error);
     }
   }
@@ -150,15 +150,18 @@ export class Mcp20260728Adapter implements ToolAdapter {
   async fetchResult(
     server: ToolServer,
     reference: RemoteReference,
-    maxResultBytes?: number,
+    maxResultBytes: number = LIMITS.storedResultBytes,
   ): Promise<FetchedResult> {
     try {
       const { inline } = await this.observe(server, reference, maxResultBytes);
+      const sizeBytes = inline?.kind === 'result' ? inline.result.bytes.byteLength : 0;
+      if (sizeBytes > maxResultBytes)
+        return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
       return inline ?? { kind: 'notYet' };
     } catch (error) {
-      if (!WireFault.isInstance(error)) throw error;
-      if (error.isTooLarge) return { kind: 'tooLarge', evidence: error.message };
-      if (error.kind !== 'NotFound') throw error;
+      if (WireFault.isInstance(error) && error.isTooLarge)
+        return { kind: 'tooLarge', evidence: error.message };
+      if (!WireFault.isInstance(error) || error.kind !== 'NotFound') throw error;
       return { kind: 'lost', evidence: `${error.message} (the task is gone)` };
     }
   }

@@ -36,6 +36,16 @@ export function submitFaultOf(outcome: Unanswered): WireFault {
   });
 }
 
+/**
+ * As `submitFaultOf`, where the reply may be the result itself: only that can be so large. (A create reply of 2025-11-25 is
+ * none, and its task may still be found.)
+ */
+export function plainFaultOf(outcome: Unanswered): WireFault {
+  const fault = submitFaultOf(outcome);
+  if (outcome.kind !== 'lost' || !outcome.isTooLarge) return fault;
+  return new WireFault(fault.kind, fault.message, { isTooLarge: true });
+}
+
 /** The session is gone: HTTP 404 by the specification, 400 with -32000 from server-everything, or its process has ended. */
 export function isSessionLost(outcome: RpcOutcome): boolean {
   if (outcome.kind === 'notSent') return outcome.isSessionGone === true;

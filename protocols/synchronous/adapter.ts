@@ -18,10 +18,9 @@ import {
   type ToolCall,
   type ToolServer,
 } from '../adapter.js';
-import { submitFaultOf, violation } from '../mcp/faults.js';
+import { plainFaultOf, violation } from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { linksBeforeWork } from '../mcp/question.js';
-import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
 import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
 
@@ -92,13 +91,6 @@ export class SynchronousAdapter implements ToolAdapter {
   release(server: ToolServer, session: JsonObject): Promise<void> {
     return releaseSession(server, session);
   }
-}
-
-/** Only a result can be so large here (a task's create reply is none, and its task may still be found). */
-function plainFaultOf(outcome: Exclude<RpcOutcome, { kind: 'result' }>): WireFault {
-  const fault = submitFaultOf(outcome);
-  if (outcome.kind !== 'lost' || !outcome.isTooLarge) return fault;
-  return new WireFault(fault.kind, fault.message, { isTooLarge: true });
 }
 
 function noReference(): WireFault {

@@ -1,4 +1,4 @@
-// A reply that the server refuses for good: it is taken back, the round stays open, and another reply is delivered.
+// A reply that the server refuses for good, or before which its work is not found: it is taken back, the round stays open, and another reply is delivered.
 // The store is the real one; the adapter is a script.
 
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -35,6 +35,28 @@ const ATTEMPT: Attempt = {
   lastShown: () => null,
 };
 
+function portsOver(adapter: ToolAdapter): Ports {
+  return {
+    receipts: store,
+    protocols: { adapter: () => adapter, negotiate: async () => Promise.reject(new Error('not asked')) },
+    servers: serverDirectory(
+      parseToolServers({ mcpServers: { reports: { url: 'http://127.0.0.1:1/mcp' } } }, {}),
+    ),
+    clock: { nowMs: () => 1_000 },
+    random: () => 0,
+    newToken: () => 'token',
+    digests,
+    checkSchema,
+  } as unknown as Ports;
+}
+
+const input = (action: string): AnswerInput =>
+  ({
+    ...fence(),
+    reply: { roundId: 'round-1', action, content: null, replyToken: `token-${action}` },
+    deadlineAt: 60_000,
+  }) as unknown as AnswerInput;
+
 test('a reply that the server refuses for good is taken back, and another one is delivered', async () => {
   const posted: unknown[] = [];
   const adapter = {
@@ -52,26 +74,9 @@ test('a reply that the server refuses for good is taken back, and another one is
       return 'delivered';
     },
   } as unknown as ToolAdapter;
-  const ports = {
-    receipts: store,
-    protocols: { adapter: () => adapter, negotiate: async () => Promise.reject(new Error('not asked')) },
-    servers: serverDirectory(
-      parseToolServers({ mcpServers: { reports: { url: 'http://127.0.0.1:1/mcp' } } }, {}),
-    ),
-    clock: { nowMs: () => 1_000 },
-    random: () => 0,
-    newToken: () => 'token',
-    digests,
-    checkSchema,
-  } as unknown as Ports;
+  const ports = portsOver(adapter);
   await working(store);
   await store.recordRound(CALL, newRound('round-1'));
-  const input = (action: string): AnswerInput =>
-    ({
-      ...fence(),
-      reply: { roundId: 'round-1', action, content: null, replyToken: `token-${action}` },
-    }) as unknown as AnswerInput;
-
   const refused = await deliverAnswer(input('decline'), ports, ATTEMPT);
   expect(refused).toMatchObject({
     kind: 'answered',
@@ -88,4 +93,20 @@ test('a reply that the server refuses for good is taken back, and another one is
   const applied = await deliverAnswer(input('cancel'), ports, ATTEMPT);
   expect(applied).toMatchObject({ verdict: { kind: 'applied' } });
   expect(posted).toEqual(['decline', 'cancel']);
+});
+
+test('work that is not found before the reply is sent: tried again, and at the third time the round is over', async () => {
+  const missing = {
+    name: 'mcp/2026-07-28',
+    answer: async () => Promise.reject(new WireFault('NotFound', 'tasks/get: JSON-RPC -32602')),
+  } as unknown as ToolAdapter;
+  await working(store);
+  await store.recordRound(CALL, newRound('round-1'));
+  for (const attempt of [1, 2]) {
+    const step = deliverAnswer(input('decline'), portsOver(missing), { ...ATTEMPT, attempt });
+    await expect(step).rejects.toMatchObject({ name: 'StepRetry' });
+    expect((await store.read(CALL))?.rounds).toMatchObject([{ closedAt: null }]);
+  }
+  const over = await deliverAnswer(input('decline'), portsOver(missing), { ...ATTEMPT, attempt: 3 });
+  expect(over).toMatchObject({ verdict: { kind: 'roundClosed' }, row: { rounds: [{ closedAt: 1_000 }] } });
 });

@@ -12,6 +12,7 @@ import type { Reply, RpcAnswer } from './replies.js';
 import type { Session, Sessions } from './sessions.js';
 import { Task, type Tasks } from './tasks.js';
 import { KEY_ARGUMENT, KEY_META, TOOLS } from './tools.js';
+import { CallRefused, type Wire } from './wire.js';
 import { isInsteadOfHandling, OK, spell, type Word, wordAt } from './words.js';
 
 export interface CallDesk {
@@ -35,16 +36,6 @@ interface KnownKey {
   readonly started: Started;
 }
 
-class CallRefused extends Error {
-  readonly code: number;
-  readonly data: JsonObject | undefined;
-  constructor(code: number, message: string, data?: JsonObject) {
-    super(message);
-    this.code = code;
-    this.data = data;
-  }
-}
-
 export class Calls {
   private readonly desk: CallDesk;
   private readonly received = new Map<string, number>();
@@ -62,17 +53,20 @@ export class Calls {
     const { journal } = this.desk;
     if (params['name'] === LOOK_UP_TOOL) return reply.give(this.lookUps.answer(params, arrival), OK);
     if (this.jobs.isTool(params['name'])) return this.jobs.call(params['name'], params, reply, arrival);
-    const label = journalCall(params, journal, arrival);
+    const label = journalCall(params, session.wire, journal, arrival);
     try {
-      const order = this.readOrder(params);
-      this.lookUps.heard(order);
-      const nth = this.received.get(order.label) ?? 0;
-      this.received.set(order.label, nth + 1);
-      session.noteCall(order.label, order.plan.words.lists);
-      const word = wordAt(order.plan.words.create, nth);
-      const played = { kind: 'faultPlayed', label: order.label, phase: 'create', word: spell(word) } as const;
+      const read = this.readOrder(params, session.wire);
+      this.lookUps.heard(read);
+      const nth = this.received.get(read.label) ?? 0;
+      this.received.set(read.label, nth + 1);
+      session.noteCall(read.label, read.plan.words.lists);
+      const word = wordAt(read.plan.words.create, nth);
+      const played = { kind: 'faultPlayed', label: read.label, phase: 'create', word: spell(word) } as const;
       if (word.name !== 'ok') journal.write(played, arrival);
       if (isInsteadOfHandling(word)) return await reply.giveInstead(word);
+      const first = session.wire.askFirst(read, params, journal, arrival);
+      if ('ask' in first) return await reply.give(first.ask, word);
+      const order = { ...read, heard: first.heard };
       const started = this.startOnce(order, params, session, arrival);
       await reply.give(this.named(await this.answerOf(started), started, session, word), word);
       if (order.plan.session === 'lose-after-create') this.loseSession(started, session);
@@ -94,12 +88,12 @@ export class Calls {
   }
 
   /** @throws CallRefused */
-  private readOrder(params: JsonObject): WorkOrder {
+  private readOrder(params: JsonObject, wire: Wire): WorkOrder {
     const support = typeof params['name'] === 'string' ? TOOLS[params['name']] : undefined;
     if (support === undefined) throw new CallRefused(-32602, 'there is no such tool');
-    const asTask = params['task'] !== undefined;
-    // 2025-11-25, "tool-level negotiation": -32601 both where tasks are required and where they are not taken.
-    if (support === 'required' && !asTask) throw new CallRefused(-32601, 'the tool runs as a task only');
+    const asTask = wire.becomesTask(params, support);
+    const { code, data } = wire.taskRequired;
+    if (support === 'required' && !asTask) throw new CallRefused(code, 'the tool runs as a task only', data);
     if (support === 'forbidden' && asTask) throw new CallRefused(-32601, 'the tool does not run as a task');
     const args = params['arguments'];
     if (!isObject(args)) throw new CallRefused(-32602, 'the arguments are no object');
@@ -117,6 +111,10 @@ export class Calls {
     if (stranger !== undefined) throw new CallRefused(-32602, `the arguments have no "${stranger}"`);
     try {
       const plan = readPlan(planJson ?? this.desk.defaultPlan);
+      // What a seed draws is the same on all contracts; what a person wrote must be able to happen.
+      const isDrawn = isObject(planJson) && planJson['seed'] !== undefined;
+      const objection = isDrawn ? null : wire.objectionTo(plan);
+      if (objection !== null) throw new PlanRefused(objection);
       const mayAsk = asTask || isJobStart(params);
       if (plan.questions > 0 && !mayAsk) throw new PlanRefused('questions need a task');
       const key = typeof keyArgument === 'string' ? keyArgument : metaKeyOf(params);
@@ -126,6 +124,8 @@ export class Calls {
         resultBytes: numberOr(resultBytes, 0),
         plan,
         key,
+        asTask,
+        heard: [],
       };
     } catch (error) {
       if (error instanceof PlanRefused) throw new CallRefused(-32602, error.message);
@@ -156,20 +156,21 @@ export class Calls {
   private start(order: WorkOrder, params: JsonObject, session: Session, arrival: Arrival): Started {
     const { journal, tasks } = this.desk;
     if (isJobStart(params)) return this.startJob(order, params, session, arrival);
-    if (params['task'] === undefined) {
+    if (!order.asTask) {
       const execution = new Execution(order, journal, async () => null);
       this.lookUps.started(order, `plain run of ${order.label}`);
       return { kind: 'plain', done: execution.done };
     }
-    const asked = isObject(params['task']) ? params['task']['ttl'] : undefined;
-    const task = new Task(order, session, typeof asked === 'number' ? asked : null, journal);
+    const task = new Task(order, session, session.wire.lifetimeOf(params), journal);
     tasks.add(task);
     this.lookUps.started(order, task.remoteTaskId);
     journal.write({ kind: 'taskCreated', label: order.label, remoteTaskId: task.remoteTaskId }, arrival);
     const { sessionLossMs } = order.plan;
     const started: Started = { kind: 'task', task };
     if (sessionLossMs !== null) setTimeout(() => this.loseSession(started, session), sessionLossMs);
-    const execution = new Execution(order, journal, (question, signal) => task.ask(question, signal));
+    const execution = new Execution(order, journal, (question, signal) =>
+      task.questions.ask(question, signal),
+    );
     task.execution = execution;
     void execution.done.then((result) => task.end(result));
     return started;
@@ -193,7 +194,7 @@ export class Calls {
   private async answerOf(started: Started): Promise<RpcAnswer> {
     switch (started.kind) {
       case 'task':
-        return { result: { task: started.task.toWire() } };
+        return { result: started.task.wire.created(started.task.toWire()) };
       case 'job':
         return this.jobs.started(started.job);
       case 'plain':
@@ -202,7 +203,7 @@ export class Calls {
   }
 
   private loseSession(started: Started, session: Session): void {
-    if (started.kind === 'plain' || session.goneAs !== null) return;
+    if (started.kind === 'plain' || session.goneAs !== null || session.wire.isSessionless) return;
     const { order } = started.kind === 'task' ? started.task : started.job;
     const { sessionGone, taskAfterSession } = order.plan;
     if (started.kind === 'task') {
@@ -222,7 +223,7 @@ export class Calls {
 }
 
 /** Before any check: whatever was received is in the journal. */
-function journalCall(params: JsonObject, journal: Journal, arrival: Arrival): string | null {
+function journalCall(params: JsonObject, wire: Wire, journal: Journal, arrival: Arrival): string | null {
   const args = isObject(params['arguments']) ? params['arguments'] : {};
   const label = textOrNull(args['label']);
   journal.write(
@@ -230,7 +231,7 @@ function journalCall(params: JsonObject, journal: Journal, arrival: Arrival): st
       kind: 'callReceived',
       label,
       tool: textOrNull(params['name']),
-      asTask: params['task'] !== undefined,
+      asTask: wire.offersTask(params),
       keyArgument: textOrNull(args[KEY_ARGUMENT]),
       keyMeta: metaKeyOf(params),
     },

@@ -30,11 +30,15 @@ export interface Allowed {
   readonly executions: readonly [least: number, most: number];
 }
 
+/** On 2026-07-28: null where only a wait budget would end it. */
+export type ModernAllowed = Readonly<Record<Way, Allowed>> | null;
+
 export interface DrawnPlan {
   readonly plan: JsonObject;
   /** How long the work takes: an argument of the call, not of its plan. */
   readonly durationMs: number;
   readonly allowed: Readonly<Record<Way, Allowed>>;
+  readonly allowedOnModern: ModernAllowed;
   /** A cancel adds `held`, and `cancelled` too where this is true or nothing ran. */
   readonly isCancelHonoured: boolean;
 }
@@ -149,6 +153,7 @@ export function drawPlan(seed: number): DrawnPlan {
     plan,
     durationMs,
     allowed: allowed as Record<Way, Allowed>,
+    allowedOnModern: allowedOnModern({ outcome, create, result, isExpiring }, polls, lagReads),
     isCancelHonoured: /^(honour|delay|flip)/.test(cancel),
   };
 }
@@ -212,6 +217,27 @@ function endsOfReading({ outcome, create, result, session, isExpiring }: Reading
   if (session?.['session'] !== undefined) return session['taskAfterSession'] === 'found' ? [end] : ['held'];
   // Lost at some moment: before, between or after the end and its result.
   return session === null ? [end] : [end, 'held'];
+}
+
+/**
+ * 2026-07-28 has no session to lose and no list to find anything in. The result rides in the status, so what it suffers is
+ * met by looks: together with the polls it may be enough for a hold, and a result that is gone is a task that is gone.
+ */
+function allowedOnModern(
+  { outcome, create, result, isExpiring }: Omit<Reading, 'session'>,
+  polls: readonly string[],
+  lagReads: number,
+): ModernAllowed {
+  if (result.includes('lost') && !isExpiring) return null;
+  const isMiss = (word: string): boolean => MISSES.some(([miss]) => miss === word);
+  const misses = lagReads + [...polls, ...result].filter(isMiss).length;
+  const reading = endsOfReading({ outcome, create, result, session: null, isExpiring });
+  const ends = misses >= 3 ? [...new Set([...reading, 'held' as const])] : reading;
+  const allowed = WAYS.map((way) => {
+    const like = way === 'session-list' ? 'at-most-once' : way;
+    return [way, allowedFor(like, create, null, ends)] as const;
+  });
+  return Object.fromEntries(allowed) as Record<Way, Allowed>;
 }
 
 function allowedFor(

@@ -13,6 +13,9 @@ export interface WorkOrder {
   readonly resultBytes: number;
   readonly plan: Plan;
   readonly key: string | null;
+  readonly asTask: boolean;
+  /** Answers to what was asked before there was any work. */
+  readonly heard: readonly JsonValue[];
 }
 
 /** What the work came to: the `result` or the `error` member of a JSON-RPC reply. */
@@ -52,7 +55,7 @@ export class Execution {
     const { label, plan, key } = order;
     const execution = journal.nextExecution(label);
     journal.write({ kind: 'executionBegan', label, execution, key });
-    const answers: JsonValue[] = [];
+    const answers: JsonValue[] = [...order.heard];
     await this.work(order.durationMs / 2);
     for (let question = 1; question <= plan.questions && !this.isOver; question += 1) {
       const answer = await ask(question, AbortSignal.any([this.aborting.signal, this.hurrying.signal]));

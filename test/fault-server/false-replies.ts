@@ -14,6 +14,10 @@ export function falsified(answer: RpcAnswer, word: string): RpcAnswer {
       return { result: aboutTask(result, randomUUID(), 'completed') };
     case 'tool-error':
       return { result: { content: [{ type: 'text', text: 'the tool failed, as planned' }], isError: true } };
+    case 'bare': {
+      const { result: _, error: __, content: ___, ...bare } = result;
+      return { result: bare };
+    }
     case 'wrong-types':
       return { result: ofOtherTypes(result) as JsonObject };
     case 'other-bytes':

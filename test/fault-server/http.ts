@@ -1,4 +1,4 @@
-// Owns streamable HTTP: reading a request whole, finding its session, handing its message on.
+// Owns streamable HTTP: reading a request whole, finding its contract and its session, handing its message on.
 // Must never answer before the journal holds what was received.
 
 import http from 'node:http';
@@ -10,9 +10,10 @@ import { Calls, type CallDesk } from './calls.js';
 import { REDIRECTED_PATH } from './hostile-bytes.js';
 import { isObject, type JsonObject, type JsonValue } from './json.js';
 import type { Arrival, Journal } from './journal.js';
+import { ModernFront } from './mcp-2026-07-28/front.js';
 import { greeting, Methods } from './methods.js';
 import { finish, Reply } from './replies.js';
-import { readStyle, type Session, Sessions } from './sessions.js';
+import { readStyle, type Session, Sessions, type Style } from './sessions.js';
 import { Tasks } from './tasks.js';
 import { OK } from './words.js';
 
@@ -54,6 +55,7 @@ class Desk {
   private readonly sessions = new Sessions();
   private readonly calls: Calls;
   private readonly methods: Methods;
+  private readonly modern: ModernFront;
 
   constructor({ journal, defaultPlan }: FaultServerParts) {
     const tasks = new Tasks();
@@ -61,6 +63,7 @@ class Desk {
     this.journal = journal;
     this.calls = new Calls(desk);
     this.methods = new Methods(journal, tasks);
+    this.modern = new ModernFront(journal, tasks, this.calls);
   }
 
   async serve(request: http.IncomingMessage, response: http.ServerResponse, arrival: Arrival): Promise<void> {
@@ -70,8 +73,12 @@ class Desk {
       response.writeHead(404);
       return finish(response, '');
     }
+    const style = readStyle(new URL(request.url ?? '/', 'http://localhost').searchParams);
+    if (!style) return refuse(response, 400, -32600, 'the URL asks for an unknown style');
+    if (ModernFront.isMeant(style, request))
+      return this.modern.serve(request, message, style, response, arrival);
     if (request.method === 'POST' && message?.['method'] === 'initialize') {
-      return this.initialize(request, response, message, arrival);
+      return this.initialize(style, response, message, arrival);
     }
     if (arrival.session === null) return refuse(response, 400, -32000, 'no session id was given');
     const session = this.sessions.find(arrival.session);
@@ -96,13 +103,11 @@ class Desk {
   }
 
   private async initialize(
-    request: http.IncomingMessage,
+    style: Style,
     response: http.ServerResponse,
     message: JsonObject,
     arrival: Arrival,
   ): Promise<void> {
-    const style = readStyle(new URL(request.url ?? '/', 'http://localhost').searchParams);
-    if (!style) return refuse(response, 400, -32600, 'the URL asks for an unknown style');
     const session = this.sessions.create(style);
     this.journal.write({ kind: 'sessionOpened' }, { ...arrival, session: session.sessionId });
     const reply = new Reply(response, session, message['id'] ?? null, true);

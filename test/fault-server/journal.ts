@@ -13,6 +13,8 @@ export type JournalFact =
   | { readonly kind: 'sessionOpened' | 'sessionEnded' }
   | { readonly kind: 'sessionLost'; readonly label: string; readonly goneAs: string }
   | { readonly kind: 'toolsListed' }
+  /** The request itself breaks its contract: nothing of it was looked at (2026-07-28). */
+  | { readonly kind: 'requestRefused'; readonly method: string; readonly code: number }
   | {
       readonly kind: 'callReceived';
       readonly label: string | null;
@@ -61,7 +63,9 @@ export type JournalFact =
       readonly kind: 'questionHandedOut';
       readonly label: string;
       readonly question: number;
-      readonly jsonRpcId: number;
+      /** What its answer names: by the contract the one or the other. */
+      readonly jsonRpcId?: number;
+      readonly inputKey?: string;
     }
   /** `label` null: it answers no question that is open in this session. */
   | {

@@ -1,4 +1,4 @@
-// Owns the JSON-RPC methods other than `tools/call`: what they answer, and which word of the plan they play.
+// Owns the methods of MCP 2025-11-25 other than `tools/call`: what they answer, and which word of the plan they play.
 // Must never run the body of a tool.
 
 import type { JsonObject } from './json.js';
@@ -6,6 +6,7 @@ import type { Arrival, Journal } from './journal.js';
 import type { Phase } from './plan.js';
 import type { Reply, RpcAnswer } from './replies.js';
 import { resultAnswer } from './calls.js';
+import { StreamQuestions } from './mcp-2025-11-25/stream-questions.js';
 import type { Session, Style } from './sessions.js';
 import { RELATED_TASK, type Task, type Tasks } from './tasks.js';
 import { descriptors } from './tools.js';
@@ -41,6 +42,7 @@ export function greeting(style: Style): RpcAnswer {
 export class Methods {
   private readonly journal: Journal;
   private readonly tasks: Tasks;
+  private readonly asking = new Map<Task, StreamQuestions>();
 
   constructor(journal: Journal, tasks: Tasks) {
     this.journal = journal;
@@ -85,7 +87,7 @@ export class Methods {
     const task = await this.findTask('resultAsked', call);
     if (!task) return;
     if (!task.isTerminal && (session.style.replies === 'sse' || task.order.plan.questions > 0)) {
-      task.addReader(reply.openStream(), session);
+      this.askingOf(task).addReader(reply.openStream(), session);
     }
     const work = await task.ended();
     const related = { [RELATED_TASK]: { taskId: task.remoteTaskId } };
@@ -93,6 +95,12 @@ export class Methods {
     if (reply.isAbandoned) return;
     const word = reply.isRead ? this.playWord(task, 'result', arrival) : OK;
     await reply.give(resultAnswer(work, related), word);
+  }
+
+  private askingOf(task: Task): StreamQuestions {
+    const asking = this.asking.get(task) ?? new StreamQuestions(task, this.journal);
+    this.asking.set(task, asking);
+    return asking;
   }
 
   private async cancel(call: MethodCall): Promise<void> {
@@ -131,7 +139,8 @@ export class Methods {
 
 const REFUSAL: RpcAnswer = { error: { code: -32602, message: 'the task cannot be cancelled' } };
 
-async function decideCancel(task: Task): Promise<RpcAnswer> {
+/** What the plan makes of a cancel, and the answer of a contract that answers with the task. */
+export async function decideCancel(task: Task): Promise<RpcAnswer> {
   const { cancel } = task.order.plan;
   if (task.isTerminal || task.isSaidCancelled || cancel.name === 'refuse') return REFUSAL;
   const isPatienceOver = cancel.amount !== null && (task.cancelsHeard += 1) > cancel.amount;

@@ -28,7 +28,9 @@ export const FLAGS = {
 export const NUMBERS = {
   /** How many questions are asked, one after the other, half-way through the work. */
   questions: [0, 2],
-  /** The lifetime; past it the task is unknown. Absent: what the client asked for. */
+  /** How many questions are asked, one call after the other, before there is any work (2026-07-28). */
+  questionsBeforeTask: [0, 2],
+  /** The lifetime; past it the task is unknown. Absent: what the client asked for, or the server's own. */
   ttlMs: [0, Number.MAX_SAFE_INTEGER],
   pollIntervalMs: [-1, Number.MAX_SAFE_INTEGER],
   /** So many reads right after the creation do not know the task yet (get, result, cancel: -32602; not listed). */
@@ -62,8 +64,12 @@ export interface Plan extends Readonly<Record<Exclude<NumberField, 'ttlMs' | 'se
   readonly sessionLossMs: number | null;
   /** The hint of the n-th read, the last one stays; null = the member is absent. Empty: `pollIntervalMs` holds. */
   readonly pollIntervals: readonly (number | null)[];
+  /** The lifetime as the n-th read tells it and it holds from then on, the last one stays. Empty: it does not change. */
+  readonly ttlsMs: readonly (number | null)[];
   /** What status reads say while the work runs, in place of `working`. */
   readonly workingStatus: string;
+  /** The call whose task `reused-id` names; null: the newest one that another call made. */
+  readonly reusedOf: string | null;
 }
 
 export class PlanRefused extends Error {
@@ -77,7 +83,9 @@ const FIELDS: readonly string[] = [
   ...Object.keys(NUMBERS),
   'cancel',
   'pollIntervals',
+  'ttlsMs',
   'workingStatus',
+  'reusedOf',
 ];
 
 /** `{ seed }` alone stands for the plan that is drawn from it. @throws PlanRefused */
@@ -104,6 +112,7 @@ export function readPlan(value: JsonValue | undefined): Plan {
     deduplicate: readFlag(json, 'deduplicate'),
     foreignQuestion: readFlag(json, 'foreignQuestion'),
     questions: readNumber(json, 'questions') ?? 0,
+    questionsBeforeTask: readNumber(json, 'questionsBeforeTask') ?? 0,
     ttlMs: readNumber(json, 'ttlMs'),
     pollIntervalMs: readNumber(json, 'pollIntervalMs') ?? 1_000,
     lagReads: readNumber(json, 'lagReads') ?? 0,
@@ -113,8 +122,10 @@ export function readPlan(value: JsonValue | undefined): Plan {
     sessionLossMs: readNumber(json, 'sessionLossMs'),
     lateLookUps: readNumber(json, 'lateLookUps') ?? 0,
     failedLookUps: readNumber(json, 'failedLookUps') ?? 0,
-    pollIntervals: readHints(json),
-    workingStatus: readText(json, 'workingStatus', 'working'),
+    pollIntervals: readHints(json, 'pollIntervals'),
+    ttlsMs: readHints(json, 'ttlsMs'),
+    workingStatus: readText(json, 'workingStatus') ?? 'working',
+    reusedOf: readText(json, 'reusedOf'),
   };
 }
 
@@ -167,15 +178,15 @@ function readFlag(json: JsonObject, field: keyof typeof FLAGS): boolean {
   return given;
 }
 
-function readHints(json: JsonObject): readonly (number | null)[] {
-  const given = json['pollIntervals'] ?? [];
+function readHints(json: JsonObject, field: 'pollIntervals' | 'ttlsMs'): readonly (number | null)[] {
+  const given = json[field] ?? [];
   const isHint = (hint: JsonValue): hint is number | null => hint === null || typeof hint === 'number';
   if (Array.isArray(given) && (given as readonly JsonValue[]).every(isHint)) return given as number[];
-  throw new PlanRefused('"pollIntervals" is no list of numbers and nulls');
+  throw new PlanRefused(`"${field}" is no list of numbers and nulls`);
 }
 
-function readText(json: JsonObject, field: string, otherwise: string): string {
-  const given = json[field] ?? otherwise;
-  if (typeof given !== 'string' || given === '') throw new PlanRefused(`"${field}" is no text`);
-  return given;
+function readText(json: JsonObject, field: string): string | null {
+  const given = json[field] ?? null;
+  if (given === null || (typeof given === 'string' && given !== '')) return given;
+  throw new PlanRefused(`"${field}" is no text`);
 }

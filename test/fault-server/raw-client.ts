@@ -155,3 +155,64 @@ export class RawSession {
     while ((await this.status(taskId)) !== status) await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
+
+/** MCP 2026-07-28: no session, so each request says all of itself. */
+export class RawModern {
+  readonly url: string;
+  private ids = 0;
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  raw(method: string, params: JsonObject, more: RawRequest = {}): Promise<RawReply> {
+    const name = params['name'] ?? params['taskId'];
+    const headers = {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(typeof name === 'string' ? { 'mcp-name': name } : {}),
+      ...more.headers,
+    };
+    const body = { jsonrpc: '2.0', id: ++this.ids, method, params: { _meta: MODERN_META, ...params } };
+    return exchange(this.url, { body, ...more, headers });
+  }
+
+  /** The JSON-RPC reply's `result` or `error`; undefined where none came. */
+  async ask(method: string, params: JsonObject, more: RawRequest = {}): Promise<JsonObject | undefined> {
+    const [reply] = messagesOf(await this.raw(method, params, more));
+    return (reply?.['result'] ?? reply?.['error']) as JsonObject | undefined;
+  }
+
+  call(args: JsonObject, more: JsonObject = {}): Promise<RawReply> {
+    return this.raw('tools/call', { name: 'work', arguments: args, ...more });
+  }
+
+  /** Creates a task and gives its id. */
+  async createTask(args: JsonObject): Promise<string> {
+    const created = await this.ask('tools/call', { name: 'work', arguments: args });
+    const taskId = created?.['taskId'];
+    if (typeof taskId !== 'string') throw new Error(`no task was created: ${JSON.stringify(created)}`);
+    return taskId;
+  }
+
+  status(taskId: string): Promise<JsonObject | undefined> {
+    return this.ask('tasks/get', { taskId });
+  }
+
+  async untilStatus(taskId: string, status: string): Promise<JsonObject> {
+    for (;;) {
+      const seen = await this.status(taskId);
+      if (seen?.['status'] === status) return seen;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+export const MODERN_META: JsonObject = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '0' },
+  'io.modelcontextprotocol/clientCapabilities': {
+    elicitation: { form: {} },
+    extensions: { 'io.modelcontextprotocol/tasks': {} },
+  },
+};

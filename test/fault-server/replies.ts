@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EventStream } from './event-streams.js';
 import { aboutTask, falsified } from './false-replies.js';
 import { deepText, sendNoReply, sendWithoutEnd } from './hostile-bytes.js';
-import type { JsonObject, JsonValue } from './json.js';
+import { isObject, type JsonObject, type JsonValue } from './json.js';
 import type { Session } from './sessions.js';
 import { isInsteadOfHandling, type Word } from './words.js';
 
@@ -50,7 +50,11 @@ export class Reply {
   /** Answers as the word says; resolves when the bytes are with the system, or the socket is gone. */
   async give(answer: RpcAnswer, word: Word): Promise<void> {
     if (isInsteadOfHandling(word)) return this.giveInstead(word);
-    const message = { jsonrpc: '2.0', id: this.jsonRpcId, ...falsified(answer, word.name) };
+    const message = {
+      jsonrpc: '2.0',
+      id: this.jsonRpcId,
+      ...falsified(this.session.wire.sealed(answer), word.name),
+    };
     switch (word.name) {
       case 'lose':
       case 'lost':
@@ -121,7 +125,14 @@ export class Reply {
     return this.isOpening ? { 'mcp-session-id': this.session.sessionId } : {};
   }
 
-  private send(...messages: readonly JsonObject[]): Promise<void> {
+  private async send(...messages: readonly JsonObject[]): Promise<void> {
+    const error = messages.at(-1)?.['error'];
+    const code = isObject(error) && typeof error['code'] === 'number' ? error['code'] : null;
+    const status = code === null ? 200 : this.session.wire.httpStatusOf(code);
+    if (status !== 200 && this.stream === null) {
+      this.response.writeHead(status, { 'content-type': 'application/json' });
+      return finish(this.response, JSON.stringify(messages.at(-1)));
+    }
     return this.sendRaw(...messages.map((message) => JSON.stringify(message)));
   }
 

@@ -4,11 +4,15 @@
 import { randomUUID } from 'node:crypto';
 import { EventStream } from './event-streams.js';
 import type { JsonValue } from './json.js';
+import { WIRE_2025 } from './mcp-2025-11-25/wire.js';
 import type { Task } from './tasks.js';
+import { REVISIONS, type Wire } from './wire.js';
 import { OK, type Word, wordAt } from './words.js';
 
 /** How the server speaks in a session; chosen by the query of the URL that it was opened at. */
 export interface Style {
+  /** The contracts that are spoken here; of both, a request says in its headers which one it means. */
+  readonly contract: Wire['revision'] | 'both';
   /** Replies as one-message SSE or as JSON. A `tasks/result` that may have to ask is a stream in any case. */
   readonly replies: 'sse' | 'json';
   readonly eventIds: boolean;
@@ -17,16 +21,19 @@ export interface Style {
   readonly cancel: boolean;
 }
 
-/** E.g. `?replies=json&eventIds=no&list=no&cancel=no`; null where a word is unknown. */
+/** E.g. `?contract=both&replies=json&eventIds=no&list=no&cancel=no`; null where a word is unknown. */
 export function readStyle(query: URLSearchParams): Style | null {
   const allowed: Readonly<Record<string, readonly string[]>> = {
+    contract: [...REVISIONS, 'both'],
     replies: ['sse', 'json'],
     eventIds: ['yes', 'no'],
     list: ['yes', 'no'],
     cancel: ['yes', 'no'],
   };
   for (const [name, value] of query) if (!allowed[name]?.includes(value)) return null;
+  const contract = query.get('contract');
   return {
+    contract: contract === '2026-07-28' || contract === 'both' ? contract : '2025-11-25',
     replies: query.get('replies') === 'json' ? 'json' : 'sse',
     eventIds: query.get('eventIds') !== 'no',
     list: query.get('list') !== 'no',
@@ -56,6 +63,7 @@ interface SessionCall {
 export class Session {
   readonly sessionId = randomUUID();
   readonly style: Style;
+  readonly wire: Wire;
   readonly questions = new Map<number, AskedQuestion>();
   private call: SessionCall | null = null;
   /** Set once the session is lost: how every further request in it is answered. */
@@ -64,8 +72,9 @@ export class Session {
   // 0 is a valid id, and the first one of real servers.
   private questionIds = 0;
 
-  constructor(style: Style) {
+  constructor(style: Style, wire: Wire = WIRE_2025) {
     this.style = style;
+    this.wire = wire;
   }
 
   noteCall(label: string, lists: readonly Word[]): void {

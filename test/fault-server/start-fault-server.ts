@@ -15,7 +15,7 @@ import type { FaultServerOptions } from './main.js';
 export type EntryOf<Kind extends JournalEntry['kind']> = JournalEntry & { readonly kind: Kind };
 
 export interface FaultServer {
-  /** Its MCP endpoint; a query chooses how it speaks (`?replies=json&eventIds=no&list=no&cancel=no`). */
+  /** Its MCP endpoint; a query chooses how it speaks (`?contract=2026-07-28&replies=json&eventIds=no&list=no&cancel=no`). */
   readonly url: string;
   readonly pid: number;
   readonly journalFile: string;

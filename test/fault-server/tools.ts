@@ -52,7 +52,9 @@ const PLAN_SCHEMA: JsonObject = {
     ),
     cancel: { type: 'string', pattern: CANCEL_PATTERN, description: meanings(CANCEL_WORDS) },
     pollIntervals: { type: 'array', items: { type: ['number', 'null'] } },
+    ttlsMs: { type: 'array', items: { type: ['number', 'null'] } },
     workingStatus: { type: 'string', minLength: 1 },
+    reusedOf: { type: 'string', minLength: 1 },
     seed: { type: 'integer', minimum: 0, description: 'stands alone: the whole plan is drawn from it' },
   },
 };

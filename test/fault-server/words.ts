@@ -21,6 +21,7 @@ export const WORDS = {
   'reused-id':
     'handles it, answers with the id of a task that an earlier call has; that task is found in this session too',
   'tool-error': 'handles it, answers a tool result that says isError',
+  bare: 'handles it, answers without the result or the error that the reply is for',
   'other-bytes': 'handles it, says something else than it says without this word',
   // Handled, and what comes is no reply at all.
   html: 'handles it, answers 200 with a page of HTML',

@@ -1,11 +1,11 @@
-// Cancel x (where the operation stands) x (how the server meets it), each with its expected end: on the real engine,
-// counted by the fault server's journal. The moments that end before a cancel can be sent are one row per way all the same:
+// Cancel x (where the operation stands) x (how the server meets it), on every contract, each with its expected end: on the
+// real engine, counted by the fault server's journal. The moments that end before a cancel can be sent are one row per way all the same:
 // the way must not matter.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
-import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
+import { type Contract, CONTRACTS, type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
 import { until } from './lab.js';
 
 const BUDGETS = { settleBudgetMs: 12_000, lookUpBudgetMs: 20_000 };
@@ -75,12 +75,18 @@ const PLAN_OF: Readonly<Record<Phase, JsonObject>> = {
   input: { questions: 1 },
 };
 
-async function startAt(phase: Phase, label: string, way: Way): Promise<ToolOperationHandle> {
+async function startAt(
+  phase: Phase,
+  label: string,
+  contract: Contract,
+  way: Way,
+): Promise<ToolOperationHandle> {
   const plain = way.server ?? 'session-list';
   const server = phase === 'unknown' ? (way.server ? 'keyed-no-cancel' : 'key-argument') : plain;
   const call: FaultCall = {
     label,
     server,
+    contract,
     // Longer than a look apart where a question comes half-way.
     durationMs: phase === 'input' ? 1_500 : way.durationMs,
     plan: { ...way.plan, ...PLAN_OF[phase] },
@@ -115,11 +121,15 @@ async function endOf(handle: ToolOperationHandle): Promise<string> {
 
 const cancelsOf = (label: string): number => lab.faults.entries('cancelReceived', label).length;
 
-describe.concurrent.each(Object.keys(ROWS) as Phase[])('a cancel in the moment "%s"', (phase) => {
+const MOMENTS = CONTRACTS.flatMap((contract) =>
+  (Object.keys(ROWS) as Phase[]).map((phase) => [contract, phase] as const),
+);
+
+describe.concurrent.each(MOMENTS)('on %s a cancel in the moment "%s"', (contract, phase) => {
   test.concurrent.each(Object.keys(WAYS) as WayName[])('%s', async (name) => {
     const way: Way = WAYS[name];
-    const label = `cancel-matrix ${phase} ${name}`;
-    const handle = await startAt(phase, label, way);
+    const label = `cancel-matrix ${contract} ${phase} ${name}`;
+    const handle = await startAt(phase, label, contract, way);
     expect(await handle.cancel('first')).toEqual({ kind: 'requested' });
     // The first may have brought the end by then; it is never a second request.
     if (way.isAskedTwice)
@@ -246,14 +256,18 @@ describe.concurrent('a cancel that was never honoured, asked for again while hel
   });
 });
 
-describe.concurrent('a cancel in the moment "fetch"', () => {
+/** Where the status carries the result, there is something to fetch only where it came without. */
+const FETCHING: Readonly<Record<Contract, readonly string[]>> = { '2025-11-25': [], '2026-07-28': ['bare'] };
+
+describe.concurrent.each(CONTRACTS)('on %s a cancel in the moment "fetch"', (contract) => {
   test.concurrent.each(Object.keys(WAYS) as WayName[])('%s', async (name) => {
     const way: Way = WAYS[name];
-    const label = `cancel-matrix fetch ${name}`;
+    const label = `cancel-matrix ${contract} fetch ${name}`;
     const handle = await lab.start({
       label,
+      contract,
       ...(way.server ? { server: way.server } : {}),
-      plan: { ...way.plan, result: ['error:-32603', 'error:-32603', 'error:-32603'] },
+      plan: { ...way.plan, result: [...FETCHING[contract], 'error:-32603', 'error:-32603', 'error:-32603'] },
     });
     await until(handle, (view) => ['TERMINAL_OBSERVED', 'FETCHING_RESULT'].includes(view.state));
     expect(await handle.cancel('first')).toEqual({ kind: 'tooLate', outcome: null });

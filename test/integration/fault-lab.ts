@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { inject } from 'vitest';
+import { expect, inject } from 'vitest';
 import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
 import type { WorkerProcessOptions } from '../../cli/worker-process.js';
 import { ToolOperationClient, type ToolOperationHandle } from '../../client/index.js';
@@ -110,6 +110,10 @@ const STYLES = {
 /** A key policy on a server that speaks otherwise. */
 const KEYED_STYLES = { 'keyed-no-cancel': '?cancel=no' } as const;
 
+/** The contracts that the fault server is spoken to in; their rows run side by side in one lab. */
+export const CONTRACTS = ['2025-11-25', '2026-07-28'] as const;
+export type Contract = (typeof CONTRACTS)[number];
+
 export interface FaultCall {
   /** Names the operation and, in the journal, the call. */
   readonly label: string;
@@ -120,6 +124,8 @@ export interface FaultCall {
     | keyof typeof JOB_ENTRIES
     | keyof typeof STYLES
     | keyof typeof KEYED_STYLES;
+  /** Default: 2025-11-25. */
+  readonly contract?: Contract;
   readonly tool?: string;
   readonly durationMs?: number;
   readonly resultBytes?: number;
@@ -205,6 +211,8 @@ export async function openFaultLab(
     async close() {
       await Promise.all(workers.map((worker) => worker.stop()));
       for (const temporal of engines) await replayClosedRuns(temporal, taskQueue);
+      // Whatever a test did: each request said of itself what its contract demands.
+      expect(faults.journal().filter(({ kind }) => kind === 'requestRefused')).toEqual([]);
       await faults.stop();
       for (const temporal of engines) await temporal.connection.close();
       await proveStore(storeFile);
@@ -215,10 +223,12 @@ export async function openFaultLab(
 }
 
 function startCall(client: ToolOperationClient, call: FaultCall): Promise<ToolOperationHandle> {
-  const { label, server = 'session-list', tool = 'work', plan, durationMs, resultBytes, waitBudgetMs } = call;
+  const { label, server = 'session-list', contract, tool = 'work', plan, ...more } = call;
+  const { durationMs, resultBytes, waitBudgetMs } = more;
   const args = { label, durationMs: durationMs ?? 300, resultBytes: resultBytes ?? 0, plan: plan ?? {} };
   const budget = waitBudgetMs === undefined ? {} : { waitBudgetMs };
-  return client.start({ callNodeId: label, server, tool, arguments: args, ...budget });
+  const name = contract === '2026-07-28' ? twinOf(server) : server;
+  return client.start({ callNodeId: label, server: name, tool, arguments: args, ...budget });
 }
 
 function serverEntries(url: string, durable: JsonObject): JsonObject {
@@ -244,5 +254,21 @@ function serverEntries(url: string, durable: JsonObject): JsonObject {
   for (const [name, query] of Object.entries(STYLES)) {
     entries.push([name, { url: `${url}${query}`, durable: { maxPollsPerSecond: 50, ...durable } }]);
   }
-  return Object.fromEntries(entries);
+  return Object.fromEntries([...entries, ...entries.map(onModern)]);
+}
+
+const twinOf = (name: string): string => `${name}-2026`;
+
+/** The same settings on the other contract, where `session-list` finds no list and is at-most-once. */
+function onModern([name, entry]: readonly [string, JsonObject]): [string, JsonObject] {
+  const { url, durable } = entry as { url: string; durable: JsonObject };
+  const modern = new URL(url);
+  modern.searchParams.set('contract', '2026-07-28');
+  // The server alone decides whether a call becomes a task: each may take as long as a plain one. Shorter than the default,
+  // so that a row that outwaits it takes half a minute, as on the other contract.
+  const tools = Object.entries((durable['tools'] ?? {}) as Record<string, JsonObject>).map(
+    ([tool, settings]) => [tool, { ...settings, synchronousBound: '25s' }] as const,
+  );
+  const ours = { ...durable, tools: Object.fromEntries(tools), protocol: 'mcp/2026-07-28' };
+  return [twinOf(name), { url: modern.href, durable: ours }];
 }

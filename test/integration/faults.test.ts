@@ -1,11 +1,11 @@
-// The faults of the fault server after the submission (submission-table.test.ts has those of it) against the real engine: the
-// end, and how often the tool really ran by its journal.
+// The faults of the fault server after the submission (submission-table.test.ts has those of it) against the real engine, on
+// every contract: the end, and how often the tool really ran by its journal.
 
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
-import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
+import { type Contract, CONTRACTS, type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
 import { until } from './lab.js';
 
 let lab: FaultLab;
@@ -55,11 +55,11 @@ function expectOnePlace(label: string, ending: Ending): void {
 
 const HELD = 'held: ambiguous-submission';
 
-describe.concurrent('polls', () => {
+describe.concurrent.each(CONTRACTS)('on %s polls', (contract) => {
   const bad = ['reset', '503:3', 'lose', 'cut', 'empty', 'empty-object', 'error:-32603', 'empty-result'];
-  const label = 'fault-polls';
+  const label = `fault-polls ${contract}`;
   // The first one is good and tells the interval; without it the default of 5 s holds.
-  const ending = plan({ label, durationMs: 4_000, plan: { polls: ['ok', ...bad] } });
+  const ending = plan({ label, contract, durationMs: 4_000, plan: { polls: ['ok', ...bad] } });
   test.concurrent('P1: that fail in every way cost time and nothing else', async () => {
     const seen = await ending();
     expect(seen.end).toBe('completed');
@@ -74,8 +74,8 @@ describe.concurrent('polls', () => {
   });
 
   const hints = [2, 0, -1].map((pollIntervalMs) => {
-    const hinted = `fault-hint ${pollIntervalMs}`;
-    const end = plan({ label: hinted, durationMs: 3_500, plan: { pollIntervalMs } });
+    const hinted = `fault-hint ${pollIntervalMs} ${contract}`;
+    const end = plan({ label: hinted, contract, durationMs: 3_500, plan: { pollIntervalMs } });
     return { pollIntervalMs, hinted, end };
   });
   test.concurrent.each(hints)('P2: with the hint $pollIntervalMs keep the floor', async ({ hinted, end }) => {
@@ -86,7 +86,8 @@ describe.concurrent('polls', () => {
   });
 });
 
-describe.concurrent('a lost session', () => {
+// 2026-07-28 has no sessions: there is none to lose.
+describe.concurrent('on 2025-11-25 a lost session', () => {
   const sessions = (['404', '400'] as const).flatMap((sessionGone) =>
     (['found', 'not-found'] as const).map((taskAfterSession) => {
       const label = `fault-session ${sessionGone} ${taskAfterSession}`;
@@ -111,10 +112,20 @@ describe.concurrent('a lost session', () => {
   );
 });
 
-describe.concurrent('a result', () => {
+/** What is lost with a result: on 2026-07-28 the status that carries it, so that nothing says any more that it ended. */
+const LOST: Readonly<Record<Contract, Readonly<Record<string, string>>>> = {
+  '2025-11-25': { gone: 'held: result-lost', lost: 'held: result-lost' },
+  '2026-07-28': { gone: 'held: handle-lost', lost: 'held: expired' },
+};
+
+describe.concurrent.each(CONTRACTS)('on %s a result', (contract) => {
   const broken = ['cut', 'lose', 'empty', '503:1', 'error:-32603'].map((word) => {
-    const label = `fault-result ${word}`;
-    return { word, label, ending: plan({ label, resultBytes: 20_000, plan: { result: [word, 'ok'] } }) };
+    const label = `fault-result ${word} ${contract}`;
+    return {
+      word,
+      label,
+      ending: plan({ label, contract, resultBytes: 20_000, plan: { result: [word, 'ok'] } }),
+    };
   });
   test.concurrent.each(broken)('R4: that suffers $word once is fetched again, whole', async (one) => {
     const seen = await one.ending();
@@ -130,20 +141,35 @@ describe.concurrent('a result', () => {
   });
 
   const lost = [
-    { word: 'gone', label: 'fault-result gone', plan: { result: 'gone' } },
+    { word: 'gone', plan: { result: 'gone' } },
     // Without an expiry this takes the whole fetch budget, 10 min.
-    { word: 'lost', label: 'fault-result lost', plan: { result: 'lost', ttlMs: 6_000 } },
-  ].map((one) => ({ ...one, ending: plan({ label: one.label, plan: one.plan }) }));
-  test.concurrent.each(lost)('$word for ever is never success', async ({ label, ending }) => {
+    { word: 'lost', plan: { result: 'lost', ttlMs: 6_000 } },
+  ].map((one) => {
+    const label = `fault-result ${one.word} ${contract}`;
+    return { ...one, label, ending: plan({ label, contract, plan: one.plan }) };
+  });
+  test.concurrent.each(lost)('$word for ever is never success', async ({ word, label, ending }) => {
     const seen = await ending();
-    expect(seen.end).toBe('held: result-lost');
+    expect(seen.end).toBe(LOST[contract][word]);
     expect(lab.faults.entries('executionEnded', label)).toMatchObject([{ how: 'completed' }]);
     expect(lab.faults.executions(label)).toBe(1);
     expectOnePlace(label, seen);
   });
 
+  // A status that says completed has said all that there is; a `tasks/result` may be asked again.
+  const bareEnd = contract === '2025-11-25' ? 'completed' : 'held: result-lost';
+  const bareLabel = `fault-result bare ${contract}`;
+  const bare = plan({ label: bareLabel, contract, plan: { result: ['bare', 'bare', 'bare', 'ok'] } });
+  test.concurrent(`that is not there, three times: ${bareEnd}`, async () => {
+    const seen = await bare();
+    expect(seen.end).toBe(bareEnd);
+    expect(lab.faults.executions(bareLabel)).toBe(1);
+    expectOnePlace(bareLabel, seen);
+  });
+
   const large = plan({
-    label: 'fault-result large',
+    label: `fault-result large ${contract}`,
+    contract,
     resultBytes: 3_000_000,
     plan: { result: ['cut', 'ok'] },
   });
@@ -159,8 +185,8 @@ describe.concurrent('a result', () => {
 
   const failures = (['isError', 'protocolError'] as const).flatMap((outcome) =>
     (['work-required', 'work-plain'] as const).map((tool) => {
-      const label = `fault-failed ${outcome} ${tool}`;
-      return { outcome, tool, label, ending: plan({ label, tool, plan: { outcome } }) };
+      const label = `fault-failed ${outcome} ${tool} ${contract}`;
+      return { outcome, tool, label, ending: plan({ label, contract, tool, plan: { outcome } }) };
     }),
   );
   test.concurrent.each(failures)(
@@ -180,17 +206,29 @@ describe.concurrent('a result', () => {
     },
   );
 
-  const expired = plan({ label: 'fault-expired', durationMs: 600_000, plan: { ttlMs: 2_500 } });
-  test.concurrent('R1: whose task expired in mid-work is unknown, not failed', async () => {
-    expect((await expired()).end).toBe('held: expired');
-    expect(lab.faults.executions('fault-expired')).toBe(1);
+  const expiring = [
+    ['that it was given', { ttlMs: 2_500 }, 'held: expired'],
+    ['that was shortened', { ttlMs: 600_000, ttlsMs: [3_500] }, 'held: expired'],
+    ['that was extended', { ttlMs: 2_500, ttlsMs: [600_000] }, 'completed'],
+  ].map(([lifetime, plan_, expected]) => {
+    const label = `fault-expired ${lifetime as string} ${contract}`;
+    const durationMs = expected === 'completed' ? 4_000 : 600_000;
+    const ending = plan({ label, contract, durationMs, plan: plan_ as JsonObject });
+    return { lifetime, expected, label, ending };
   });
+  test.concurrent.each(expiring)(
+    'R1: whose task outlives the lifetime $lifetime: $expected',
+    async ({ expected, label, ending }) => {
+      expect((await ending()).end).toBe(expected);
+      expect(lab.faults.executions(label)).toBe(1);
+    },
+  );
 });
 
-describe.concurrent('a cancel', () => {
+describe.concurrent.each(CONTRACTS)('on %s a cancel', (contract) => {
   const LONG_MS = 600_000;
   async function cancelled(call: FaultCall): Promise<Ending> {
-    const handle = await lab.start(call);
+    const handle = await lab.start({ contract, ...call });
     await until(handle, (view) => view.state === 'WORKING');
     await handle.cancel('fault test');
     return endOf(handle);
@@ -198,10 +236,11 @@ describe.concurrent('a cancel', () => {
   const cancels = (label: string): number => lab.faults.entries('cancelReceived', label).length;
 
   test.concurrent.each([
-    ['honour', 'cancel-reply'],
+    // Of 2026-07-28 the reply says nothing of what comes of it.
+    ['honour', contract === '2025-11-25' ? 'cancel-reply' : 'status'],
     ['delay:1500', 'status'],
   ])('that is met with %s ends as cancelled by the %s', async (cancel, evidence) => {
-    const label = `fault-cancel ${cancel}`;
+    const label = `fault-cancel ${cancel} ${contract}`;
     const seen = await cancelled({ label, durationMs: LONG_MS, plan: { cancel } });
     expect(seen.end).toBe('cancelled');
     expect(seen.receipt).toMatchObject({ decision: { evidence }, cancelGeneration: 1 });
@@ -216,7 +255,7 @@ describe.concurrent('a cancel', () => {
     ['complete-first', LONG_MS],
     ['complete-after', LONG_MS],
   ])('C1, C2: that is met with %s keeps the completion and its result', async (cancel, durationMs) => {
-    const label = `fault-cancel ${cancel}`;
+    const label = `fault-cancel ${cancel} ${contract}`;
     const seen = await cancelled({ label, durationMs, plan: { cancel } });
     expect(seen.end).toBe('completed');
     expect(seen.resultJson).toContain(`execution 1 of ${label} is done`);
@@ -229,7 +268,7 @@ describe.concurrent('a cancel', () => {
   });
 
   test.concurrent('C4: whose acknowledgement is lost ends as the state says', async () => {
-    const label = 'fault-cancel ack lost';
+    const label = `fault-cancel ack lost ${contract}`;
     const seen = await cancelled({ label, durationMs: LONG_MS, plan: { cancelReply: 'lose' } });
     expect(seen.end).toBe('cancelled');
     expect(lab.faults.entries('faultPlayed', label)).toMatchObject([{ phase: 'cancelReply', word: 'lose' }]);
@@ -237,7 +276,7 @@ describe.concurrent('a cancel', () => {
   });
 
   test.concurrent('of a server that declares none is not sent, and the true end is recorded', async () => {
-    const label = 'fault-cancel undeclared';
+    const label = `fault-cancel undeclared ${contract}`;
     const seen = await cancelled({ label, server: 'no-cancel', durationMs: 4_000 });
     expect(seen.end).toBe('completed');
     expect(cancels(label)).toBe(0);
@@ -245,8 +284,8 @@ describe.concurrent('a cancel', () => {
   });
 
   test.concurrent('asked before the handle exists is delivered once it does', async () => {
-    const label = 'fault-cancel early';
-    const handle = await lab.start({ label, durationMs: LONG_MS, plan: { create: 'delay:2000' } });
+    const label = `fault-cancel early ${contract}`;
+    const handle = await lab.start({ label, contract, durationMs: LONG_MS, plan: { create: 'delay:2000' } });
     await lab.faults.until((entry) => entry.kind === 'callReceived' && entry.label === label);
     await handle.cancel('fault test');
     const seen = await endOf(handle);
@@ -276,15 +315,19 @@ describe.concurrent('questions', () => {
   }
 
   test.concurrent.each([
-    ['session-list', 1],
-    ['session-list', 2],
-    ['no-event-ids', 1],
-    ['no-event-ids', 2],
-    ['json', 1],
-  ] as const)('I1: on a server that speaks %s, %i: asked once, answered once', async (server, questions) => {
-    const label = `fault-questions ${server} ${questions}`;
+    ['2025-11-25', 'session-list', 1],
+    ['2025-11-25', 'session-list', 2],
+    ['2025-11-25', 'no-event-ids', 1],
+    ['2025-11-25', 'no-event-ids', 2],
+    ['2025-11-25', 'json', 1],
+    // Questions ride in the status there: event ids make no difference.
+    ['2026-07-28', 'session-list', 2],
+    ['2026-07-28', 'json', 1],
+  ] as const)('I1: on %s, a server that speaks %s, %i: asked once, answered once', async (...row) => {
+    const [contract, server, questions] = row;
+    const label = `fault-questions ${server} ${questions} ${contract}`;
     // Longer than a look apart, so that the anchor is kept before the first question.
-    const seen = await answered({ label, server, durationMs: 3_000 }, questions);
+    const seen = await answered({ label, server, contract, durationMs: 3_000 }, questions);
     expect(seen.end).toBe('completed');
     const heard = JSON.stringify(JSON.parse(seen.resultJson ?? 'null'));
     expect(heard).toContain('left');
@@ -298,18 +341,21 @@ describe.concurrent('questions', () => {
   });
 });
 
-test.concurrent('R3: a server that was killed and came back without memory leaves the operation held, run once', async () => {
+test.concurrent('R3: a server that was killed and came back without memory leaves the operations held, run once', async () => {
   const own = await openFaultLab();
   try {
     await own.startWorker();
-    const label = 'fault-server restarted';
-    const handle = await own.start({ label, durationMs: 600_000 });
-    await until(handle, (view) => view.polls >= 1);
+    const calls = CONTRACTS.map((contract) => ({ label: `fault-server restarted ${contract}`, contract }));
+    const handles = await Promise.all(calls.map((call) => own.start({ ...call, durationMs: 600_000 })));
+    for (const handle of handles) await until(handle, (view) => view.polls >= 1);
     await own.faults.restart();
-    expect((await endOf(handle)).end).toBe('held: handle-lost');
-    expect(own.faults.executions(label)).toBe(1);
-    expect(own.faults.entries('callReceived', label)).toHaveLength(1);
-    expect(own.rows(label).receipts).toBe(0);
+    for (const handle of handles) {
+      const label = handle.callNodeId;
+      expect((await endOf(handle)).end).toBe('held: handle-lost');
+      expect(own.faults.executions(label)).toBe(1);
+      expect(own.faults.entries('callReceived', label)).toHaveLength(1);
+      expect(own.rows(label).receipts).toBe(0);
+    }
   } finally {
     await own.close();
   }

@@ -261,6 +261,16 @@ describe('a broken contract', () => {
     );
     expect(said.hold?.evidence).toBe('no id');
   });
+
+  it('by a status too large to be read is held for its size at the third one, and never looked at again', () => {
+    const unread = { ...observed(WORKING, 'violation'), tooLarge: 'more than 7 bytes' } as Fact;
+    expect(fold(recordIn('WORKING'), unread, unread).hold).toBeNull();
+    expect(fold(recordIn('WORKING'), unread, unread, unread).hold).toMatchObject({
+      reason: 'result-too-large',
+      evidence: 'more than 7 bytes',
+      nextRecheckAt: null,
+    });
+  });
 });
 
 describe('budgets', () => {

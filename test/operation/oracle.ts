@@ -146,14 +146,16 @@ export class Judge {
     if (isLost && expiresAt !== null && fact.at >= expiresAt) return 'expired';
     if (isLost)
       return streak('notFound') + streak('sessionLost') >= 3 && this.#sessionRenewed() ? 'handle-lost' : null;
-    return fact.finding === 'violation' && streak('violation') >= 3 ? 'protocol-violation' : null;
+    if (fact.finding !== 'violation' || streak('violation') < 3) return null;
+    return fact.tooLarge === undefined ? 'protocol-violation' : 'result-too-large';
   }
 
   /** Promise 3 and case E1: a result that may not be taken is refused once, its cause named, and never asked for again. */
   #isRefusedForSize(fact: OracleFact, row: OracleRow | null): boolean {
     if (!row || row.result) return false;
     if (fact.kind === 'resultFetched') return fact.finding === 'tooLarge';
-    if (fact.kind === 'observed') return fact.tooLarge !== undefined;
+    // Where the status itself was too large, it is looked at as often as any that broke the contract.
+    if (fact.kind === 'observed') return fact.tooLarge !== undefined && fact.finding !== 'violation';
     const isFound = Boolean(row.remoteReference || row.terminalObservation);
     return fact.kind === 'submitted' && fact.tooLarge !== undefined && !isFound;
   }

@@ -29,7 +29,7 @@ function withoutOthersReply(round: InputRound): InputRound {
 
 type Opened<K> = Extract<Step, { kind: K }>;
 
-/** The reply holds a result, and it may not be taken. */
+/** The reply holds a result, or may, and is too large to be taken. */
 const TOO_LARGE = { tooLarge: 'too large' };
 
 export class World {
@@ -307,7 +307,10 @@ export class World {
     this.nowMs = Math.max(this.nowMs, step.notBeforeAt ?? 0);
     const { remote, random } = this;
     const fault = this.faults ? remote.lookFault() : null;
-    if (fault) return this.#observed(fault);
+    if (fault) {
+      const isUnread = fault === 'violation' && this.fault(0.3);
+      return { ...this.#observed(fault), ...(isUnread ? TOO_LARGE : {}) };
+    }
     if (remote.forgottenAt <= this.nowMs) return this.#observed('notFound');
     // The step goes on until something happens, its deadline, or mail that interrupts it.
     const limitAt = step.once ? this.nowMs : (step.deadlineAt ?? Number.POSITIVE_INFINITY);
