@@ -40,7 +40,10 @@ async function inSession(wanted: WantedJob): Promise<Negotiation> {
   const { server } = wanted;
   const opening = await openSession(server);
   if (opening.kind === 'unsupported')
-    return unsupported(server, `${opening.message}. Check "url" of this server.`);
+    return unsupported(
+      server,
+      `${opening.message}. Check "${server.program ? 'command' : 'url'}" of this server.`,
+    );
   const { channel, session, serverVersion } = opening.opened;
   let isKept = false;
   try {

@@ -183,7 +183,7 @@ const oauth = strict({
 });
 
 /** As it is written: references to the environment are filled in later. */
-const auth = strict({
+export const auth = strict({
   bearer: word('the token, e.g. "${TOKEN}"').optional(),
   command: z
     .array(z.string({ error: COMMAND_FORM }), { error: COMMAND_FORM })

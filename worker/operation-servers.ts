@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../operation/json.js';
 import type { DeclaredMethod } from '../protocols/declared-method.js';
 import { parseTemplate, variablesOf } from '../protocols/aip-151/path-template.js';
 import type { ToolServer } from '../protocols/adapter.js';
+import { readAuth } from './auth-settings.js';
 import { listOf } from './configuration-error.js';
 import type { ToolSettings } from './durable-settings.js';
 import { nearestWord } from './nearest-word.js';
@@ -50,8 +51,12 @@ export function readOperationServer(
   const durable = readDurable([...keys, 'durable'], entry['durable'], reading);
   if (!durable) return null;
   const { methods, tools, maxPollsPerSecond, maxResultBytes } = durable;
+  const everyHeader = [headers, ...Object.values(methods).map((method) => method.headers)];
+  const beside = { isProgram: false, headers: Object.assign({}, ...everyHeader) as typeof headers };
+  const auth = readAuth([...keys, 'durable', 'auth'], durable.auth, beside, reading);
+  const settings = { protocol: 'aip-151', maxPollsPerSecond, trustAnnotations: false, methods } as const;
   return {
-    server: { name, url, headers, protocol: 'aip-151', maxPollsPerSecond, trustAnnotations: false, methods },
+    server: { name, url, headers, ...(auth ? { auth } : {}), ...settings },
     tools,
     ...(maxResultBytes === undefined ? {} : { maxResultBytes }),
     unavailable: null,
@@ -72,6 +77,7 @@ function readDurable(keys: Keys, given: unknown, reading: Reading) {
     return { tool, own, method: { ...method, headers: headers.get(tool) ?? {} } };
   });
   return {
+    auth: parsed.data.auth,
     maxPollsPerSecond,
     maxResultBytes,
     tools: Object.fromEntries(read.map(({ tool, own }) => [tool, own])),

@@ -10,6 +10,7 @@ import { type DeclaredMethod, METHOD_VERBS, type OperationList } from '../protoc
 import { parseTemplate, variablesOf } from '../protocols/aip-151/path-template.js';
 import { listOf } from './configuration-error.js';
 import {
+  auth,
   commonShape,
   pollRate,
   resultBytes,
@@ -154,6 +155,7 @@ function crossCheck(given: Given, context: z.RefinementCtx): void {
 }
 
 const shape = {
+  auth: auth.optional(),
   maxPollsPerSecond: pollRate.default(1),
   pollInterval: pollInterval.default(LIMITS.pollDefaultMs),
   /** Of every method that says nothing else. */

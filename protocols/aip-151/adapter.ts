@@ -39,6 +39,7 @@ export class Aip151Adapter implements ToolAdapter {
       tool: call.tool,
       maxReplyBytes: maxReplyBytesFor(call.maxResultBytes),
       afterSend: hooks.afterSend,
+      purpose: 'submission',
     });
     if (outcome.kind === 'object') return submissionOf(call, session, outcome);
     if (isAlreadyExists(outcome)) {

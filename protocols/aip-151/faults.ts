@@ -88,8 +88,9 @@ function detailOf(outcome: RestOutcome): string {
     case 'object':
       return `HTTP ${outcome.status}, but the reply is no operation`;
     case 'error': {
-      const { status, word, message } = outcome;
-      return `HTTP ${status}${word === null ? '' : ` ${word}`}${message === '' ? '' : ` (${message})`}`;
+      const { status, word, message, advice } = outcome;
+      const remedy = advice === undefined ? '' : `; ${advice}`;
+      return `HTTP ${status}${word === null ? '' : ` ${word}`}${remedy}${message === '' ? '' : ` (${message})`}`;
     }
     case 'garbled':
       return `HTTP ${outcome.status}, but ${outcome.detail}`;

@@ -5,7 +5,8 @@ import { isUtf8 } from 'node:buffer';
 import { LIMITS } from '../../operation/limits.js';
 import type { ToolServer } from '../adapter.js';
 import { Gatherer } from '../gather.js';
-import { exchange, HttpFault, type HttpReply } from '../http.js';
+import { authorizedExchange, type Purpose } from '../authorized-exchange.js';
+import { HttpFault, type HttpReply } from '../http.js';
 import { membersOf, parseJson } from '../json-members.js';
 import { JsonSliceError } from '../json-slice.js';
 import { type Redact, redactorOf } from '../redact.js';
@@ -30,6 +31,8 @@ export type RestOutcome =
       readonly word: string | null;
       readonly message: string;
       readonly retryAfterMs: number | null;
+      /** What a person can do about a refused credential. */
+      readonly advice?: string;
     }
   /** 2xx without one whole JSON object. */
   | { readonly kind: 'garbled'; readonly status: number; readonly detail: string }
@@ -44,6 +47,8 @@ export interface ExchangeOptions {
   /** Of a success; default: what a reply without a result may need. */
   readonly maxReplyBytes?: number;
   readonly afterSend?: () => Promise<void>;
+  /** Default `other`. */
+  readonly purpose?: Purpose;
 }
 
 /** Never throws for what the server does. An error thrown by `afterSend` passes through as it is. */
@@ -57,7 +62,7 @@ export async function exchangeJson(
   const ofTool = tool !== null && methods && Object.hasOwn(methods, tool) ? methods[tool]?.headers : {};
   let reply: HttpReply;
   try {
-    reply = await exchange({
+    const sent = {
       method: request.verb,
       url: request.url,
       headers: {
@@ -71,7 +76,8 @@ export async function exchangeJson(
       totalTimeoutMs: options.timeoutMs,
       maxReplyBytes: maxReplyBytesOf(options),
       afterSend: options.afterSend,
-    });
+    };
+    reply = await authorizedExchange(server, sent, options.purpose ?? 'other');
   } catch (error) {
     if (!(error instanceof HttpFault)) throw error;
     return { kind: error.isSent ? 'lost' : 'notSent', detail: error.message };
@@ -126,7 +132,8 @@ async function readRefusal(reply: HttpReply, redact: Redact): Promise<RestOutcom
   const { word, message, retryDelayMs } = bytes ? errorBodyOf(parseJson(bytes)) : NO_ERROR_BODY;
   const delaysMs = [reply.retryAfterMs, retryDelayMs].filter((delayMs) => delayMs !== null);
   const retryAfterMs = delaysMs.length === 0 ? null : Math.max(...delaysMs);
-  return { kind: 'error', status, word, message: redact(message), retryAfterMs };
+  const advice = reply.advice === undefined ? {} : { advice: redact(reply.advice) };
+  return { kind: 'error', status, word, message: redact(message), retryAfterMs, ...advice };
 }
 
 /** @throws HttpFault; RangeError past `maxBytes`, where the exchange would take more */

@@ -57,6 +57,7 @@ export class McpJobToolsAdapter implements ToolAdapter {
     const outcome = await channel.request('tools/call', toolCallParams(call, { progressToken }), {
       timeoutMs: call.synchronousBoundMs,
       afterSend: hooks.afterSend,
+      purpose: 'submission',
       onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
     });
     if (outcome.kind !== 'result') throw submitFaultOf(outcome);

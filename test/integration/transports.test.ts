@@ -75,7 +75,11 @@ describe('a token of OAuth', () => {
     const ends = await Promise.all(handles.map((handle) => handle.result()));
     expect(ends.map(({ outcome }) => outcome)).toEqual(Array(4).fill('completed'));
     expect(gate.bearers.length).toBeGreaterThan(1);
-    expect(authority.grants).toHaveLength(gate.bearers.length);
+    // One that was renewed for a refused submission may be spent before the next leg uses it.
+    const legs = ends.flatMap(({ receipt }) => receipt.submissionLegs);
+    const refused = legs.filter((leg) => leg.outcome === 'notSent').length;
+    expect(authority.grants.length).toBeGreaterThanOrEqual(gate.bearers.length);
+    expect(authority.grants.length).toBeLessThanOrEqual(gate.bearers.length + refused);
   });
 });
 

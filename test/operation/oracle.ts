@@ -299,7 +299,8 @@ export class Judge {
     for (let index = from; index < this.moments.length; index += 1) {
       const { fact, verdict: heard, row, foundBehind } = this.moments[index] as Moment;
       // A row that is behind tells nothing of its rounds, a run without its epoch opens first, a void word is none.
-      if (foundBehind || fact.kind === 'superseded' || heard.kind === 'ignored') continue;
+      const isUnopened = fact.kind === 'superseded' || fact.kind === 'storeRestored';
+      if (foundBehind || isUnopened || heard.kind === 'ignored') continue;
       if (fact.kind === 'answered' && fact.replyToken === replyToken) return fact.verdict;
       // It may be in flight when the cancel comes: the next fact tells.
       if (fact.kind === 'cancelRequested' && index > from) continue;

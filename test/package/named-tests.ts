@@ -64,12 +64,14 @@ export function clausesIn(text: string): readonly Clause[] {
   });
 }
 
+/** Where the contract leads a name. */
+const LED_BY = '(?:on (?:\\$\\{contract\\}|%s) )?';
 const CASE_HEAD = (number: string): string => `(?:[A-Z]\\d, )*${number}(?:, [A-Z]\\d)*: `;
 
 /** The name stands in the file as the whole of one string (templates of `each` as they are written). */
 export function isWrittenIn(source: string, { by, text }: NamedTest): boolean {
   if (by === 'whole') return true;
-  if (by === 'case') return new RegExp(`['"\`]${CASE_HEAD(text)}`).test(source);
+  if (by === 'case') return new RegExp(`['"\`]${LED_BY}${CASE_HEAD(text)}`).test(source);
   return [`'${text.replaceAll("'", "\\'")}'`, `"${text}"`, `\`${text}\``].some((spelt) =>
     source.includes(spelt),
   );

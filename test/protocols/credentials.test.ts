@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { AuthSettings, ToolServer } from '../../protocols/adapter.js';
+import { exchangeJson } from '../../protocols/aip-151/rest-exchange.js';
 import { CredentialFault } from '../../protocols/credentials/credential-fault.js';
 import { keeperOf } from '../../protocols/credentials/keepers.js';
 import { TokenKeeper } from '../../protocols/credentials/token-keeper.js';
@@ -219,6 +220,22 @@ describe('a refused token', () => {
     expect(new Set(scripted.seen.map(({ headers }) => headers.authorization))).toEqual(
       new Set(['Bearer token-1']),
     );
+  });
+
+  it('is renewed for operations over REST too, a submission again by its next leg', async () => {
+    const request = { verb: 'POST', url: server.url, body: '{}' } as const;
+    const send = (purpose: 'submission' | 'other') =>
+      exchangeJson(server, request, { timeoutMs: 2_000, tool: null, purpose });
+    expect(await send('other')).toMatchObject({ kind: 'object' });
+    valid = 'Bearer token-2';
+    expect(await send('submission')).toMatchObject({ kind: 'notSent' });
+    valid = 'Bearer token-3';
+    expect(await send('submission')).toMatchObject({ kind: 'error', status: 401 });
+    valid = 'Bearer token-2';
+    expect(await send('submission')).toMatchObject({ kind: 'object' });
+    valid = 'Bearer token-3';
+    expect(await send('other')).toMatchObject({ kind: 'object' });
+    expect(scripted.seen).toHaveLength(6);
   });
 
   it('cannot hold up a submission without a word: no token, nothing sent', async () => {

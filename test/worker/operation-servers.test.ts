@@ -237,12 +237,18 @@ describe('what cannot be', () => {
       AT,
       'unknown key "header" (nearest: "headers"); allowed: "url", "headers" or "durable"',
     ],
+    [
+      'a token beside an Authorization of a method',
+      entry({ headers: { authorization: 'x' } }, {}, { auth: { bearer: 't' } }),
+      `${AT}.durable.auth`,
+      'would replace the Authorization of "headers"; keep one of them',
+    ],
     ['no url', { durable: { tools: {} } }, `${AT}.url`, 'must be a string'],
     [
       'nothing declared',
       { url: URL },
       `${AT}.durable`,
-      'must be an object with the keys "maxPollsPerSecond", "pollInterval", "maxResultBytes" or "tools"',
+      'must be an object with the keys "auth", "maxPollsPerSecond", "pollInterval", "maxResultBytes" or "tools"',
     ],
     [
       'no methods',
