@@ -83,7 +83,7 @@ scenario('a word that is not declared is shown and bounded, never an end', async
   const handle = await startJob(lab, {
     label,
     durationMs: 600_000,
-    waitBudgetMs: 8_000,
+    waitBudgetMs: 20_000,
     plan,
   });
   const seen = await until(handle, (view) => view.remoteStatus === 'archived' && view.notice !== null);
