@@ -72,7 +72,7 @@ describe.concurrent('a worker killed', () => {
     const [contract, seam, server, plan, end, executions, calls] = row;
     const lab = await openFaultLab();
     try {
-      const label = `matrix ${seam} ${server}`;
+      const label = `matrix ${contract} ${seam} ${server}`;
       const first = await lab.startWorker({ killAt: seam, budgets: BUDGETS });
       const durationMs = 'cancel' in plan ? LONG_MS : 300;
       const call = { label, contract, server, durationMs, plan: { ...plan, deduplicate: true } };
