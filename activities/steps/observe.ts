@@ -165,7 +165,7 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
     }
     case 'working':
     case 'other': {
-      const moved = await closeOvertakenRounds(look);
+      const moved = await closeOvertakenRounds(look, row);
       if (moved.closed) return outcome(look, moved.row, 'roundClosed', null);
       await keepAnchor(look, reach);
       return goOn(await withNotice(look, moved.row, seen), moved.row);
@@ -174,12 +174,17 @@ async function foldSeen(look: Look, row: RowSnapshot, reach: Reach, seen: Observ
 }
 
 /** The server went on although a question had no reply: nobody needs to answer it any more. */
-async function closeOvertakenRounds(look: Look): Promise<{ row: RowSnapshot; closed: boolean }> {
+async function closeOvertakenRounds(
+  look: Look,
+  before: RowSnapshot,
+): Promise<{ row: RowSnapshot; closed: boolean }> {
   // Read again: an answer may have been recorded while the status was on its way.
   let row = await look.ports.receipts.begin(look.input);
   let closed = false;
+  // This look may be a late one: of what was asked after it was sent, it has seen nothing.
+  const known = before.rounds.map(({ roundId }) => roundId);
   for (const round of openRounds(row.rounds)) {
-    if (round.reply) continue;
+    if (round.reply || !known.includes(round.roundId)) continue;
     row = await look.ports.receipts.closeRound(row.callNodeId, round.roundId, look.ports.clock.nowMs());
     closed = true;
   }

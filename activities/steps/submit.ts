@@ -43,7 +43,12 @@ export async function submit(input: SubmitInput, ports: Ports, attempt: Attempt)
   try {
     const ready = await negotiateOnce(input, row, ports);
     if (isSettled(ready.row)) return ended(ready.row);
-    if (await isDeclined(ready.row, ports)) return ended(await rejectDeclined(input, ports));
+    if (await isDeclined(ready.row, ports)) {
+      const declined = await rejectDeclined(input, ports);
+      // An earlier submission in doubt forbids the rejection: held at once, by its true name.
+      const inDoubt = declined.rejection ? {} : { violation: DECLINED };
+      return { kind: 'submitted', at: ports.clock.nowMs(), row: declined, ...inDoubt };
+    }
     if (attempt.signal.aborted) throw new StepInterrupted('a cancel came before anything was sent');
     const sent = await sendOnClaim(input, ready, ports, attempt);
     const remarks = ready.remarks.length === 0 ? {} : { remarks: ready.remarks };
@@ -239,6 +244,8 @@ async function takeQuestions(
   throw new StepRetry('NotReady', 'the server wants to be called again', gapMs);
 }
 
+const DECLINED = 'the server demands that a link is opened first, and that was declined';
+
 /** What the server demands before it begins, somebody has declined; the server hears of it from nobody. */
 async function isDeclined(row: RowSnapshot, ports: Ports): Promise<boolean> {
   if (!row.legs.some(({ outcome }) => outcome === 'asked')) return false;
@@ -250,8 +257,7 @@ async function isDeclined(row: RowSnapshot, ports: Ports): Promise<boolean> {
 }
 
 function rejectDeclined(fence: Fence, ports: Ports): Promise<RowSnapshot> {
-  const message = 'the server demands that a link is opened first, and that was declined';
-  return ports.receipts.recordRejection(fence, { code: 'declined', message });
+  return ports.receipts.recordRejection(fence, { code: 'declined', message: DECLINED });
 }
 
 /** Where the last leg that was asked left off. */

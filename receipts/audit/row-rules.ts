@@ -43,7 +43,7 @@ function identity(operation: AuditedOperation, row: RowBeforeReceipt): readonly 
 }
 
 /** Sent again under one key, because a repeat does no harm, or after a look: then several may be taken up. */
-const REPEATED: readonly string[] = ['key-argument', 'key-meta', 'repeatable', 'lookup-tool'];
+const REPEATED: readonly string[] = ['key-argument', 'key-meta', 'request-id', 'repeatable', 'lookup-tool'];
 
 function legs({ evidence }: AuditedOperation, row: RowBeforeReceipt): readonly (string | false)[] {
   const gap = row.legs.findIndex(({ leg }, index) => leg !== index + 1);

@@ -89,7 +89,7 @@ describe('before anything is written', () => {
     writeConfig('near.json', { mcpServers: { web: { url: 'http://127.0.0.1:9/', header: {}, cwd: '.' } } });
     const ended = await run('call', 'web', 'ask', '--config', 'near.json', ...UNTOUCHED);
     expectSentence(ended, 'mcpServers.web.header: is ignored; did you mean "headers"?');
-    expect(ended.stderr).not.toContain('cwd');
+    expect(ended.stderr).toContain('mcpServers.web.cwd: is ignored beside "url".');
     expectUntouched();
   });
 
@@ -189,7 +189,7 @@ test('a hostile schema hangs nobody, wrong replies are refused, and the right on
   const ended = await first.ended;
   expect(ended.exitCode, ended.stderr).toBe(0);
   expect(viewOf(ended).receipt?.submissionLegs).toHaveLength(1);
-  expect(asking.replies).toEqual([{ action: 'accept', content: { word: long, size: 3 } }]);
+  expect(asking.replies).toMatchObject([{ action: 'accept', content: { word: long, size: 3 } }]);
 });
 
 function readOnlyDirectory(): { place: string; undo: () => void } {
