@@ -16,7 +16,7 @@ afterAll(async () => {
 
 test('a cancel in back-off is sent once and ends the operation as cancelled', async () => {
   const sent = wireDelta(lab);
-  const handle = await lab.client.start({ callNodeId: 'cancelled', ...RESEARCH });
+  const handle = await lab.client.start({ callNodeId: 'cancelled in back-off', ...RESEARCH });
   await until(handle, (view) => view.polls >= 1);
   expect(await handle.cancel('no longer needed')).toEqual({ kind: 'requested' });
   const result = await handle.result();
@@ -28,8 +28,14 @@ test('a cancel in back-off is sent once and ends the operation as cancelled', as
     effects: 'EFFECT_RECONCILIATION_REQUIRED',
   });
   expect(sent()).toMatchObject({ 'tools/call': 1, 'tasks/cancel': 1 });
-  expect(lab.rows('cancelled')).toEqual({ receipts: 1, ready: 1, advances: 0, reconciliations: 1, legs: 1 });
-  await pinEvents(lab, 'cancelled');
+  expect(lab.rows('cancelled in back-off')).toEqual({
+    receipts: 1,
+    ready: 1,
+    advances: 0,
+    reconciliations: 1,
+    legs: 1,
+  });
+  await pinEvents(lab, 'cancelled', 'cancelled in back-off');
   expect(await handle.cancel('again')).toEqual({ kind: 'tooLate', outcome: 'cancelled' });
 });
 

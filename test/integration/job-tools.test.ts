@@ -109,7 +109,7 @@ scenario('a server that tells of other jobs only is held with that evidence', as
 });
 
 scenario('a job that the server has forgotten is held, never called failed', async () => {
-  const label = 'forgotten';
+  const label = 'job forgotten';
   expect(await endOfJob(lab, { label, durationMs: 60_000, plan: { ttlMs: 2_500 } })).toBe(
     'held: handle-lost',
   );

@@ -61,7 +61,7 @@ describe.skipIf(!HAS_BOTH)('with tasks in Redis', () => {
     await lab.startWorker();
     const args = { key: 'k1', seconds: 3 };
     const handle = await lab.client.start({
-      callNodeId: 'k1',
+      callNodeId: 'redis k1',
       server: 'fast',
       tool: 'side_effect',
       arguments: args,
@@ -88,7 +88,7 @@ describe.skipIf(!HAS_BOTH)('with tasks in Redis', () => {
         { key: 'stops', seconds: 40 },
       ].map((args) =>
         lab.client.start({
-          callNodeId: args.key,
+          callNodeId: `redis ${args.key}`,
           server: 'fast',
           tool: 'side_effect',
           arguments: args,
@@ -111,14 +111,14 @@ describe.skipIf(!HAS_BOTH)('with tasks in Redis', () => {
     const { lab, fastMcp } = await onStand();
     const worker = await lab.startWorker();
     const asking = await lab.client.start({
-      callNodeId: 'asks',
+      callNodeId: 'redis asks',
       server: 'fast',
       tool: 'needs_input',
       arguments: { subject: 'redis' },
     });
     const { pendingInput } = await until(asking, (view) => view.pendingInput.length === 1);
     const ending = await lab.client.start({
-      callNodeId: 'ends',
+      callNodeId: 'redis ends',
       server: 'fast',
       tool: 'side_effect',
       arguments: { key: 'r', seconds: 1 },

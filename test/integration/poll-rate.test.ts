@@ -1,7 +1,7 @@
 // The configured poll rate of a server holds over all workers, as its own socket sees it; what is not a poll is never held up.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CONTRACTS, type FaultLab, openFaultLab } from './fault-lab.js';
+import { type FaultLab, openFaultLab } from './fault-lab.js';
 import { until } from './lab.js';
 
 const PER_SECOND = 2;
@@ -30,7 +30,6 @@ test('two workers and twelve operations that each would poll every second share 
     Array.from({ length: OPERATIONS }, (_, n) =>
       lab.start({
         label: `rate ${n}`,
-        contract: CONTRACTS[n % 2] ?? '2025-11-25',
         durationMs: 600_000,
         plan: { cancel: 'honour' },
       }),
