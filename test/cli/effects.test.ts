@@ -126,7 +126,7 @@ test('an audit shows what it proves, names each fault with what to do, and says 
   const good = await run('audit');
   expect(good.stdout).toMatch(/^ +EXAMINED +WRONG +PROVES\n/);
   expect(good.stdout).toMatch(/\nok +17 +0 +each receipt has its ready row/);
-  expect(good.stdout).toMatch(/\n22 operation\(s\): 5 open, .*nothing is wrong\n$/);
+  expect(good.stdout).toMatch(/\n23 operation\(s\): 6 open, .*nothing is wrong\n$/);
   expect(good.exitCode).toBe(0);
 
   const db = new Sqlite(storeFile());
