@@ -147,9 +147,9 @@ export class Course {
     const mayHaveLeft = before.submissionLegs.some((leg) => leg.outcome !== 'notSent');
     const isOwed = outcome === 'unresolved' && (mayHaveLeft || record.hasForgotten);
     never('effects forgotten', isOwed && record.receipt?.effects === 'none-owed');
-    // The step that records it is the last that carries it.
-    const isCarried = record.operator?.end !== undefined && record.result !== null;
-    never('a result carried on', isCarried && !record.ledgerBehind && step.kind !== 'recordEnd');
+    // In the row or overtaken, the word is used up, and its result with it.
+    const isRecorded = this.trail.at(-1)?.startsWith('endRecorded') === true && !record.ledgerBehind;
+    never('a result carried on', isRecorded && record.operator?.end !== undefined);
     never('a late reply', this.isOver && record.waitingReplies.length > 0);
     for (const reply of record.waitingReplies) {
       const round = record.rounds.find((known) => known.roundId === reply.roundId);

@@ -50,7 +50,7 @@ const MEET_EVERYTHING: readonly number[] = [
 
 const ONE_SEED = process.env['SIMULATOR_SEED'];
 /** On top of the fixed seeds: other ones in every run. */
-const COURSES = Number(process.env['SIMULATOR_COURSES'] ?? 250);
+const COURSES = Number(process.env['SIMULATOR_COURSES'] ?? 60);
 const FROM = Number(process.env['SIMULATOR_FROM'] ?? 1_000_000 + Math.floor(Math.random() * 1_000_000_000));
 /** Stories told in full; of the rest only the seeds. */
 const TOLD = 3;
