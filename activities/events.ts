@@ -82,8 +82,8 @@ export function eventsOf(
   const refuse = (what: 'submission' | 'reply' | 'acceptance', reason: string): void => {
     events.push({ ...of, kind: 'refused', server, what, reason });
   };
-  if (fact.kind === 'submitted' && fact.row.rejection) refuse('submission', fact.row.rejection.code);
   if (fact.kind === 'submitted') {
+    if (fact.row.rejection) refuse('submission', fact.row.rejection.code);
     for (const remark of fact.remarks ?? [])
       events.push({ ...of, kind: 'remarked', server, tool, ...remark });
   }

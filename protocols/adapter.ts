@@ -203,6 +203,13 @@ export type FetchedResult =
   | { readonly kind: 'tooLarge'; readonly evidence: string }
   | { readonly kind: 'lost'; readonly evidence: string };
 
+/** A result that comes within a status is read up to what any may have, so that its very size can be told. */
+export function withinBound(fetched: FetchedResult, maxResultBytes: number): FetchedResult {
+  const sizeBytes = fetched.kind === 'result' ? fetched.result.bytes.byteLength : 0;
+  if (sizeBytes <= maxResultBytes) return fetched;
+  return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
+}
+
 export interface SubmitHooks {
   /** Called once the request's bytes were handed to the socket (a named crash window). */
   readonly afterSend: () => Promise<void>;

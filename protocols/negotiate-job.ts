@@ -3,8 +3,9 @@
 // Must never call a tool, nor leave a session behind that no operation will use.
 
 import { LIMITS } from '../operation/limits.js';
-import { clip } from '../operation/policy.js';
-import { WireFault, type Negotiation, type ToolServer } from './adapter.js';
+import type { Negotiation, ToolServer } from './adapter.js';
+import { unsupported } from './mcp/describe-tool.js';
+import { refusedRead } from './mcp/faults.js';
 import { listTools, openSession, sessionJson } from './mcp/session.js';
 import { ModernChannel } from './mcp-2026-07-28/modern-channel.js';
 import type { Discovered } from './mcp-2026-07-28/negotiate.js';
@@ -31,7 +32,7 @@ async function inNoSession(wanted: WantedJob, { serverVersion }: Discovered): Pr
   const channel = new ModernChannel(wanted.server, 'plain');
   const { redact } = channel;
   const tools = await listTools(channel).catch((error: unknown) => {
-    throw transientFrom(error);
+    throw refusedRead(error);
   });
   return describeJob(wanted, { tools, session: null, serverVersion, redact });
 }
@@ -53,19 +54,8 @@ async function inSession(wanted: WantedJob): Promise<Negotiation> {
     isKept = negotiation.kind === 'negotiated';
     return negotiation;
   } catch (error) {
-    throw transientFrom(error);
+    throw refusedRead(error);
   } finally {
     if (!isKept) await channel.end(LIMITS.releaseTimeoutMs);
   }
-}
-
-function unsupported(server: ToolServer, why: string): Negotiation {
-  return { kind: 'unsupported', message: clip(`${server.name}: ${why}`, LIMITS.evidenceChars) };
-}
-
-/** In negotiation the tools were only read: a refused read can be tried again. */
-function transientFrom(error: unknown): unknown {
-  if (!WireFault.isInstance(error)) return error;
-  const isRefusedRead = error.kind === 'NotFound' || error.kind === 'SessionLost';
-  return isRefusedRead ? new WireFault('Transient', error.message, error) : error;
 }

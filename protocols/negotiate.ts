@@ -1,11 +1,10 @@
 // Owns the choice of the generation that a server is spoken to in, for one call.
 // Must never call a tool, nor leave a session behind that no operation will use.
 
-import { LIMITS } from '../operation/limits.js';
-import { clip } from '../operation/policy.js';
 import type { JobSettings } from '../operation/job-settings.js';
 import type { Negotiation, ToolServer } from './adapter.js';
 import { negotiateDeclared } from './aip-151/negotiate.js';
+import { unsupported } from './mcp/describe-tool.js';
 import { negotiateMcp } from './mcp/negotiate.js';
 import { releaseSession } from './mcp/session.js';
 import { discover, negotiateModern } from './mcp-2026-07-28/negotiate.js';
@@ -60,10 +59,11 @@ export function createNegotiation(nowMs: () => number = Date.now) {
 }
 
 function undeclared(server: ToolServer, tool: string): Negotiation {
-  const message =
-    `${server.name}: "protocol" is "mcp/job-tools", but the tool "${tool}" has no "job" declaration. ` +
-    'Declare it, or set "protocol" to "auto".';
-  return { kind: 'unsupported', message: clip(message, LIMITS.evidenceChars) };
+  return unsupported(
+    server,
+    `"protocol" is "mcp/job-tools", but the tool "${tool}" has no "job" declaration. ` +
+      'Declare it, or set "protocol" to "auto".',
+  );
 }
 
 function isTasked(negotiation: Negotiation): boolean {

@@ -5,7 +5,7 @@ import type { FetchFinding, StepFact } from '../../operation/facts.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
 import type { RowSnapshot, TerminalObservation } from '../../operation/row.js';
-import { type FetchedResult, type Observation, WireFault } from '../../protocols/adapter.js';
+import { type FetchedResult, type Observation, WireFault, withinBound } from '../../protocols/adapter.js';
 import { type Attempt, type Ports, StepRetry } from '../ports.js';
 import type { FetchInput } from '../step-inputs.js';
 import type { Look } from './questions.js';
@@ -51,16 +51,8 @@ export async function fetchResult(input: FetchInput, ports: Ports, attempt: Atte
   }
 }
 
-async function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
-  const maxResultBytes = maxResultBytesOf(row);
-  return withinBound(await reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytes), row);
-}
-
-/** A result that comes within a status is read up to what any may have, so that its very size can be told. */
-function withinBound(fetched: FetchedResult, row: RowSnapshot): FetchedResult {
-  const sizeBytes = fetched.kind === 'result' ? fetched.result.bytes.byteLength : 0;
-  if (sizeBytes <= maxResultBytesOf(row)) return fetched;
-  return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
+function fetchFrom(reach: Reach, row: RowSnapshot): Promise<FetchedResult> {
+  return reach.adapter.fetchResult(reach.server, reach.reference, maxResultBytesOf(row));
 }
 
 /**
@@ -127,7 +119,9 @@ export async function recordEnd(
   const recorded = await ports.receipts.recordTerminal(row.callNodeId, observation, null);
   if (remoteStatus === 'cancelled') return { row: recorded, retryAfterMs: null };
   try {
-    const fetched = seen.inline ? withinBound(seen.inline, recorded) : await fetchFrom(reach, recorded);
+    const fetched = seen.inline
+      ? withinBound(seen.inline, maxResultBytesOf(recorded))
+      : await fetchFrom(reach, recorded);
     await attempt.seam('observe:result-fetched');
     if (fetched.kind === 'tooLarge') {
       const tooLarge = tooLargeEvidence(fetched.evidence, recorded);

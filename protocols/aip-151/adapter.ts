@@ -9,6 +9,7 @@ import type { RemoteReference } from '../../operation/row.js';
 import { digests } from '../../primitives/node-primitives.js';
 import {
   WireFault,
+  withinBound,
   type CancelAnswer,
   type FetchedResult,
   type LookUp,
@@ -21,6 +22,7 @@ import {
 } from '../adapter.js';
 import type { DeclaredMethod } from '../declared-method.js';
 import { redactorOf } from '../redact.js';
+import { bytesWithStatus } from '../reply-bounds.js';
 import { nameOf, operationOf } from './decode.js';
 import { operationUrl, submitRequest, type RestRequest } from './encode.js';
 import { isAlreadyExists, isCancelRefused, isUnsupported, readFaultOf, submitFaultOf } from './faults.js';
@@ -37,7 +39,7 @@ export class Aip151Adapter implements ToolAdapter {
     const outcome = await exchangeJson(call.server, requestOf(call, args), {
       timeoutMs: call.synchronousBoundMs,
       tool: call.tool,
-      maxReplyBytes: maxReplyBytesFor(call.maxResultBytes),
+      maxReplyBytes: bytesWithStatus(call.maxResultBytes),
       afterSend: hooks.afterSend,
       purpose: 'submission',
     });
@@ -70,8 +72,7 @@ export class Aip151Adapter implements ToolAdapter {
     const outcome = await exchangeJson(server, ownMethod(server, reference, 'GET', locator.get), {
       timeoutMs: LIMITS.requestTimeoutMs,
       tool: locator.tool,
-      // The end carries the result.
-      maxReplyBytes: maxReplyBytesFor(maxResultBytes),
+      maxReplyBytes: bytesWithStatus(maxResultBytes),
     });
     if (outcome.kind !== 'object') throw readFaultOf(outcome, 'get');
     const seen = operationOf(outcome.bytes, redactorOf(server));
@@ -126,11 +127,11 @@ export class Aip151Adapter implements ToolAdapter {
   async fetchResult(
     server: ToolServer,
     reference: RemoteReference,
-    maxResultBytes?: number,
+    maxResultBytes: number = LIMITS.storedResultBytes,
   ): Promise<FetchedResult> {
     try {
       const { inline } = await this.observe(server, reference, maxResultBytes);
-      return inline ?? { kind: 'notYet' };
+      return inline ? withinBound(inline, maxResultBytes) : { kind: 'notYet' };
     } catch (error) {
       if (!WireFault.isInstance(error)) throw error;
       if (error.isTooLarge) return { kind: 'tooLarge', evidence: error.message };
@@ -152,14 +153,6 @@ export class Aip151Adapter implements ToolAdapter {
       // Left to the server, which forgets it in its own time.
     }
   }
-}
-
-/**
- * A result over the operation's own limit is read all the same, up to what any may have: then the operation's end is known,
- * and what is refused is told by its very size.
- */
-function maxReplyBytesFor(maxResultBytes = 0): number {
-  return Math.max(maxResultBytes, LIMITS.storedResultBytes) + LIMITS.wireSlackBytes;
 }
 
 function declared(server: ToolServer, tool: string): DeclaredMethod | null {

@@ -20,13 +20,21 @@ import {
   type ToolServer,
   type WireQuestion,
 } from '../adapter.js';
-import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
+import {
+  answerFaultOf,
+  isSessionLost,
+  readFaultOf,
+  submitFaultOf,
+  transientFrom,
+  violation,
+} from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { PACE } from '../mcp/pace.js';
 import { channelOf, openSession, readSession, releaseSession, sessionJson } from '../mcp/session.js';
 import { memberOf } from '../json-members.js';
 import { linksBeforeWork } from '../mcp/question.js';
 import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
+import { bytesWithResult } from '../reply-bounds.js';
 import { taskOf } from './decode.js';
 import { createTaskParams, elicitationResponse, taskParams } from './encode.js';
 import { fetchTaskResult } from './fetch-result.js';
@@ -43,7 +51,7 @@ export class Mcp20251125Adapter implements ToolAdapter {
       afterSend: hooks.afterSend,
       purpose: 'submission',
       onMessage: progressListener('', () => undefined, channel.redact),
-      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
+      maxReplyBytes: bytesWithResult(call.maxResultBytes),
     });
     const links = linksBeforeWork(outcome, channel.redact);
     if (links) return links;
@@ -200,11 +208,4 @@ export class Mcp20251125Adapter implements ToolAdapter {
   release(server: ToolServer, session: JsonObject): Promise<void> {
     return releaseSession(server, session);
   }
-}
-
-/** For methods whose port knows no other faults: whatever it was, it may be tried again. */
-function transientFrom(error: unknown): unknown {
-  if (!WireFault.isInstance(error) || error.kind === 'SessionLost' || error.kind === 'Transient')
-    return error;
-  return new WireFault('Transient', error.message, error);
 }

@@ -9,6 +9,7 @@ import { isSessionLost, readFaultOf, violation } from '../mcp/faults.js';
 import { memberOf } from '../json-members.js';
 import { relatedTaskOf } from '../mcp/related-task.js';
 import { protocolErrorOf, toolResultOf } from '../mcp/tool-call.js';
+import { bytesWithResult } from '../reply-bounds.js';
 import { taskParams } from './encode.js';
 
 /** @throws WireFault Transient | SessionLost | ProtocolViolation */
@@ -20,7 +21,7 @@ export async function fetchTaskResult(
 ): Promise<FetchedResult> {
   const outcome = await channel.request('tasks/result', taskParams(remoteId), {
     timeoutMs: LIMITS.requestTimeoutMs,
-    maxReplyBytes: maxResultBytes + LIMITS.wireSlackBytes,
+    maxReplyBytes: bytesWithResult(maxResultBytes),
   });
   if (outcome.kind === 'lost' && outcome.isTooLarge) return { kind: 'tooLarge', evidence: outcome.detail };
   if (outcome.kind === 'result') {

@@ -7,6 +7,7 @@ import { LIMITS } from '../../operation/limits.js';
 import type { RemoteReference } from '../../operation/row.js';
 import {
   WireFault,
+  withinBound,
   type AnswerHooks,
   type CancelAnswer,
   type FetchedResult,
@@ -19,9 +20,17 @@ import {
   type ToolCall,
   type ToolServer,
 } from '../adapter.js';
-import { answerFaultOf, plainFaultOf, readFaultOf, violation } from '../mcp/faults.js';
+import {
+  answerFaultOf,
+  plainFaultOf,
+  readFaultOf,
+  sessionless,
+  transientFrom,
+  violation,
+} from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
-import { answeredWith, progressListener, toolResultOf } from '../mcp/tool-call.js';
+import { answeredWith, plainCallOptions, toolResultOf } from '../mcp/tool-call.js';
+import { bytesWithStatus } from '../reply-bounds.js';
 import { inputBeforeTaskOf, resultTypeOf, taskOf } from './decode.js';
 import { callParams, taskParams, updateParams } from './encode.js';
 import { ModernChannel } from './modern-channel.js';
@@ -33,14 +42,9 @@ export class Mcp20260728Adapter implements ToolAdapter {
     const progressToken = randomUUID();
     const params = callParams(call, progressToken);
     const channel = new ModernChannel(call.server);
-    const outcome = await channel.request('tools/call', params, {
-      // The server alone decides whether this becomes a task, so the bound of a plain call holds for all.
-      timeoutMs: call.synchronousBoundMs,
-      afterSend: hooks.afterSend,
-      purpose: 'submission',
-      onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
-      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
-    });
+    // The server alone decides whether this becomes a task, so the bound of a plain call holds for all.
+    const options = plainCallOptions(call, hooks, progressToken, channel.redact);
+    const outcome = await channel.request('tools/call', params, options);
     if (outcome.kind !== 'result') throw plainFaultOf(outcome);
     const { bytes } = outcome;
     switch (resultTypeOf(bytes)) {
@@ -69,13 +73,16 @@ export class Mcp20260728Adapter implements ToolAdapter {
     return { kind: 'cannotTell', evidence: 'MCP 2026-07-28 has no list of tasks' };
   }
 
-  async observe(server: ToolServer, reference: RemoteReference, maxResultBytes = 0): Promise<Observation> {
+  async observe(
+    server: ToolServer,
+    reference: RemoteReference,
+    maxResultBytes?: number,
+  ): Promise<Observation> {
     const channel = new ModernChannel(server);
     const params = taskParams(reference.remoteId);
     const outcome = await channel.request('tasks/get', params, {
       timeoutMs: LIMITS.requestTimeoutMs,
-      // A terminal status carries the result; one over the operation's own limit is told by its very size.
-      maxReplyBytes: Math.max(maxResultBytes, LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
+      maxReplyBytes: bytesWithStatus(maxResultBytes),
     });
     if (outcome.kind !== 'result') throw sessionless(readFaultOf(outcome, 'tasks/get'));
     // Only one that nobody defined: a server may repeat the word of the create reply.
@@ -144,7 +151,7 @@ export class Mcp20260728Adapter implements ToolAdapter {
       // Unknown, or refused as a request: a read tells which.
       if (outcome.code === -32602 || outcome.code === -32600) return 'refused';
     }
-    throw transientFrom(readFaultOf(outcome, 'tasks/cancel'));
+    throw transientFrom(sessionless(readFaultOf(outcome, 'tasks/cancel')));
   }
 
   async fetchResult(
@@ -154,10 +161,7 @@ export class Mcp20260728Adapter implements ToolAdapter {
   ): Promise<FetchedResult> {
     try {
       const { inline } = await this.observe(server, reference, maxResultBytes);
-      const sizeBytes = inline?.kind === 'result' ? inline.result.bytes.byteLength : 0;
-      if (sizeBytes > maxResultBytes)
-        return { kind: 'tooLarge', evidence: `the result has ${sizeBytes} bytes` };
-      return inline ?? { kind: 'notYet' };
+      return inline ? withinBound(inline, maxResultBytes) : { kind: 'notYet' };
     } catch (error) {
       if (WireFault.isInstance(error) && error.isTooLarge)
         return { kind: 'tooLarge', evidence: error.message };
@@ -167,15 +171,4 @@ export class Mcp20260728Adapter implements ToolAdapter {
   }
 
   async release(): Promise<void> {}
-}
-
-/** HTTP 404 comes with "method not found" here and has nothing to do with a session. */
-function sessionless(fault: WireFault): WireFault {
-  return fault.kind === 'SessionLost' ? new WireFault('Transient', fault.message, fault) : fault;
-}
-
-/** For methods whose port knows no other faults: whatever it was, it may be tried again. */
-function transientFrom(error: unknown): unknown {
-  if (!WireFault.isInstance(error) || error.kind === 'Transient') return error;
-  return new WireFault('Transient', error.message, error);
 }

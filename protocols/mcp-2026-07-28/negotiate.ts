@@ -4,9 +4,9 @@
 import type { JsonValue } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
 import { clip } from '../../operation/policy.js';
-import { WireFault, type Negotiation, type ToolServer } from '../adapter.js';
-import { describeTool, findDescriptor, publishedTool } from '../mcp/describe-tool.js';
-import { wireFaultOf } from '../mcp/faults.js';
+import type { Negotiation, ToolServer } from '../adapter.js';
+import { describeTool, findDescriptor, publishedTool, withLookUpTool } from '../mcp/describe-tool.js';
+import { refusedRead, wireFaultOf } from '../mcp/faults.js';
 import { isObject } from '../json-members.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { listTools } from '../mcp/session.js';
@@ -63,7 +63,7 @@ export async function negotiateModern(
   const channel = new ModernChannel(server);
   const { redact } = channel;
   const tools = await listTools(channel).catch((error: unknown) => {
-    throw transientFrom(error);
+    throw refusedRead(error);
   });
   const found = findDescriptor(tools, server, tool, redact);
   if (found.kind !== 'found') return found;
@@ -76,16 +76,6 @@ export async function negotiateModern(
     canCancel: discovered.hasTasks,
     redact,
   });
-  if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };
-  const second = tools.find((candidate) => candidate['name'] === lookUpTool);
   // This generation's tool list says nothing of tasks.
-  const published = second ? publishedTool(second, false, redact) : null;
-  return { kind: 'negotiated', negotiated: { ...negotiated, lookUpTool: published } };
-}
-
-/** In negotiation the tools were only read: a refused read can be tried again. */
-function transientFrom(error: unknown): unknown {
-  if (!WireFault.isInstance(error)) return error;
-  const isRefusedRead = error.kind === 'NotFound' || error.kind === 'SessionLost';
-  return isRefusedRead ? new WireFault('Transient', error.message, error) : error;
+  return withLookUpTool(negotiated, lookUpTool, tools, (second) => publishedTool(second, false, redact));
 }

@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto';
 import type { JobTool } from '../../operation/job-settings.js';
 import type { JsonObject } from '../../operation/json.js';
 import { LIMITS } from '../../operation/limits.js';
-import { clip } from '../../operation/policy.js';
 import type { RemoteReference } from '../../operation/row.js';
 import {
   WireFault,
+  withinBound,
   type AnswerHooks,
   type CancelAnswer,
   type FetchedResult,
@@ -23,12 +23,21 @@ import {
   type ToolServer,
 } from '../adapter.js';
 import type { RequestOptions } from '../mcp/channel.js';
-import { answerFaultOf, isSessionLost, readFaultOf, submitFaultOf, violation } from '../mcp/faults.js';
+import {
+  answerFaultOf,
+  isSessionLost,
+  readFaultOf,
+  sessionless,
+  submitFaultOf,
+  transientFrom,
+  violation,
+} from '../mcp/faults.js';
 import { parseJson } from '../json-members.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import type { RpcOutcome } from '../mcp/rpc-outcome.js';
 import { openSession, releaseSession, sessionJson } from '../mcp/session.js';
 import { progressListener, toolCallParams } from '../mcp/tool-call.js';
+import { bytesWithResult } from '../reply-bounds.js';
 import { errorTextOf, plainResultOf, startOf, statusOf } from './decode.js';
 import {
   idArgument,
@@ -214,7 +223,7 @@ export class McpJobToolsAdapter implements ToolAdapter {
     const reach = this.reachOf(server, reference);
     const { result: tool } = reach.session.job;
     if (tool === null) return this.fetchFromStatus(server, reference, maxResultBytes);
-    const outcome = await callTool(reach, tool, { maxReplyBytes: maxResultBytes + LIMITS.wireSlackBytes });
+    const outcome = await callTool(reach, tool, { maxReplyBytes: bytesWithResult(maxResultBytes) });
     if (outcome.kind === 'lost' && outcome.isTooLarge) return { kind: 'tooLarge', evidence: outcome.detail };
     if (outcome.kind !== 'result') {
       const fault = reach.readFault(outcome, tool.tool);
@@ -257,9 +266,7 @@ export class McpJobToolsAdapter implements ToolAdapter {
       remoteId,
       readFault: (outcome, what) => {
         const fault = readFaultOf(outcome, what);
-        // Without a session HTTP 404 has nothing to do with one.
-        const isStray = isSessionless(locator) && fault.kind === 'SessionLost';
-        return isStray ? new WireFault('Transient', fault.message, fault) : fault;
+        return isSessionless(locator) ? sessionless(fault) : fault;
       },
     };
   }
@@ -310,17 +317,4 @@ function errorSaid(bytes: Uint8Array, { redact }: PlainChannel): string {
   // An error is for people; nobody reads a megabyte of it.
   if (bytes.byteLength > LIMITS.wireReplyBytes) return `${bytes.byteLength} bytes`;
   return errorTextOf(parseJson(bytes) as JsonObject, redact);
-}
-
-function withinBound(fetched: FetchedResult, maxResultBytes: number): FetchedResult {
-  const sizeBytes = fetched.kind === 'result' ? fetched.result.bytes.byteLength : 0;
-  if (sizeBytes <= maxResultBytes) return fetched;
-  return { kind: 'tooLarge', evidence: clip(`the result has ${sizeBytes} bytes`, LIMITS.evidenceChars) };
-}
-
-/** For methods whose port knows no other faults: whatever it was, it may be tried again. */
-function transientFrom(error: unknown): unknown {
-  if (!WireFault.isInstance(error) || error.kind === 'SessionLost' || error.kind === 'Transient')
-    return error;
-  return new WireFault('Transient', error.message, error);
 }

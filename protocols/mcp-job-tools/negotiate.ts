@@ -3,11 +3,15 @@
 
 import type { JobSettings, JobTool } from '../../operation/job-settings.js';
 import type { JsonObject, JsonValue } from '../../operation/json.js';
-import { LIMITS } from '../../operation/limits.js';
-import { clip } from '../../operation/policy.js';
 import { isPublished } from '../../operation/published-member.js';
 import type { Negotiation, PublishedTool, ToolServer } from '../adapter.js';
-import { describeTool, findDescriptor, publishedTool } from '../mcp/describe-tool.js';
+import {
+  describeTool,
+  findDescriptor,
+  publishedTool,
+  unsupported,
+  withLookUpTool,
+} from '../mcp/describe-tool.js';
 import { isObject } from '../json-members.js';
 import { taskSupportOf } from '../mcp/negotiate.js';
 import type { Redact } from '../redact.js';
@@ -59,16 +63,9 @@ export function describeJob({ server, tool, job, lookUpTool }: WantedJob, found:
     redact,
   });
   const { outputSchema } = published.result ?? published.status;
-  const described = { ...negotiated, outputSchema };
-  if (lookUpTool === undefined) return { kind: 'negotiated', negotiated: described };
-  const second = find(tools, lookUpTool);
-  return {
-    kind: 'negotiated',
-    negotiated: {
-      ...described,
-      lookUpTool: second ? publishedTool(second, taskSupportOf(second) === 'required', redact) : null,
-    },
-  };
+  return withLookUpTool({ ...negotiated, outputSchema }, lookUpTool, tools, (second) =>
+    publishedTool(second, taskSupportOf(second) === 'required', redact),
+  );
 }
 
 type Role = 'status' | 'result' | 'cancel' | 'input';
@@ -176,12 +173,4 @@ function replySchemaOf({ input }: JobSettings, published: PublishedTool | undefi
 
 function outputSchemaOf({ outputSchema }: JsonObject): JsonObject | null {
   return isObject(outputSchema) ? outputSchema : null;
-}
-
-function find(tools: readonly JsonObject[], name: string): JsonObject | undefined {
-  return tools.find((candidate) => candidate['name'] === name);
-}
-
-function unsupported(server: ToolServer, why: string): Negotiation {
-  return { kind: 'unsupported', message: clip(`${server.name}: ${why}`, LIMITS.evidenceChars) };
 }

@@ -39,10 +39,28 @@ export function findDescriptor(
     };
   }
   if (isDigestible(descriptor)) return { kind: 'found', descriptor };
-  const message =
-    `${server.name}: what the server publishes about the tool "${tool}" holds a number or a text that no digest can ` +
-    'be made of (a number beyond a double such as 1e999, or half a character). The server has to mend it.';
-  return { kind: 'unsupported', message: clip(message, LIMITS.evidenceChars) };
+  return unsupported(
+    server,
+    `what the server publishes about the tool "${tool}" holds a number or a text that no digest can ` +
+      'be made of (a number beyond a double such as 1e999, or half a character). The server has to mend it.',
+  );
+}
+
+/** A sentence about the server: what is lacking, and what to mend. */
+export function unsupported(server: ToolServer, why: string): Extract<Negotiation, { kind: 'unsupported' }> {
+  return { kind: 'unsupported', message: clip(`${server.name}: ${why}`, LIMITS.evidenceChars) };
+}
+
+/** With what is published about the tool that looks submissions up, where one is wanted. */
+export function withLookUpTool(
+  negotiated: Negotiated,
+  lookUpTool: string | undefined,
+  tools: readonly JsonObject[],
+  publish: (descriptor: JsonObject) => PublishedTool,
+): Negotiation {
+  if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };
+  const second = tools.find((candidate) => candidate['name'] === lookUpTool);
+  return { kind: 'negotiated', negotiated: { ...negotiated, lookUpTool: second ? publish(second) : null } };
 }
 
 export interface Described {

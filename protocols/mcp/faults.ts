@@ -103,6 +103,25 @@ function transientOf(outcome: Unanswered, message: string): WireFault {
   return new WireFault('Transient', message, { wireCode: codeOf(outcome), retryAfterMs });
 }
 
+/** For methods whose port knows no other faults: whatever it was, it may be tried again. */
+export function transientFrom(error: unknown): unknown {
+  if (!WireFault.isInstance(error) || error.kind === 'SessionLost' || error.kind === 'Transient')
+    return error;
+  return new WireFault('Transient', error.message, error);
+}
+
+/** Without a session HTTP 404 has nothing to do with one: it comes with "method not found" too. */
+export function sessionless(fault: WireFault): WireFault {
+  return fault.kind === 'SessionLost' ? new WireFault('Transient', fault.message, fault) : fault;
+}
+
+/** In negotiation the session and its tools were only read: a refused read can be tried again, in a new session. */
+export function refusedRead(error: unknown): unknown {
+  const isRefused =
+    WireFault.isInstance(error) && (error.kind === 'NotFound' || error.kind === 'SessionLost');
+  return isRefused ? new WireFault('Transient', error.message, error) : error;
+}
+
 export function violation(message: string): WireFault {
   return new WireFault('ProtocolViolation', clip(message, LIMITS.evidenceChars));
 }

@@ -4,9 +4,9 @@
 import type { JsonObject } from '../../operation/json.js';
 import type { AdapterName } from '../../operation/names.js';
 import { LIMITS } from '../../operation/limits.js';
-import { clip } from '../../operation/policy.js';
 import { WireFault, type Negotiation, type ToolServer } from '../adapter.js';
-import { describeTool, findDescriptor, publishedTool } from './describe-tool.js';
+import { describeTool, findDescriptor, publishedTool, unsupported, withLookUpTool } from './describe-tool.js';
+import { refusedRead } from './faults.js';
 import { isObject } from '../json-members.js';
 import { COUNTS } from './pace.js';
 import {
@@ -38,11 +38,7 @@ export async function negotiateMcp(
     isKept = negotiation.kind === 'negotiated';
     return negotiation;
   } catch (error) {
-    // In negotiation the session and its tools were only read: a refused read can be tried again in a new session.
-    if (WireFault.isInstance(error) && (error.kind === 'NotFound' || error.kind === 'SessionLost')) {
-      throw new WireFault('Transient', error.message, error);
-    }
-    throw error;
+    throw refusedRead(error);
   } finally {
     if (!isKept) await opened.channel.end(LIMITS.releaseTimeoutMs);
   }
@@ -86,12 +82,9 @@ async function choose(
     canCancel: session.canCancel,
     redact: opened.channel.redact,
   });
-  if (lookUpTool === undefined) return { kind: 'negotiated', negotiated };
-  const second = tools.find((candidate) => candidate['name'] === lookUpTool);
-  const published = second
-    ? publishedTool(second, taskSupportOf(second) === 'required', opened.channel.redact)
-    : null;
-  return { kind: 'negotiated', negotiated: { ...negotiated, lookUpTool: published } };
+  return withLookUpTool(negotiated, lookUpTool, tools, (second) =>
+    publishedTool(second, taskSupportOf(second) === 'required', opened.channel.redact),
+  );
 }
 
 type TaskSupport = 'forbidden' | 'optional' | 'required';
@@ -112,22 +105,20 @@ function chooseContract(
   support: TaskSupport,
   hasTaskCalls: boolean,
 ): Choice {
-  const unsupported = (message: string): Choice => ({
-    kind: 'unsupported',
-    message: clip(message, LIMITS.evidenceChars),
-  });
   const pin = server.protocol;
   const hasTasks = hasTaskCalls && support !== 'forbidden';
   if (support === 'required' && !hasTaskCalls) {
     return unsupported(
-      `${server.name}: the tool "${tool}" requires tasks, but the server does not declare tasks.requests.tools.call ` +
+      server,
+      `the tool "${tool}" requires tasks, but the server does not declare tasks.requests.tools.call ` +
         'for MCP 2025-11-25. No "protocol" setting helps: the server has to declare it.',
     );
   }
   if (pin === 'synchronous') {
     if (support !== 'required') return { kind: 'chosen', adapter: 'synchronous' };
     return unsupported(
-      `${server.name}: "protocol" is "synchronous", but the tool "${tool}" requires tasks. ` +
+      server,
+      `"protocol" is "synchronous", but the tool "${tool}" requires tasks. ` +
         'Set "protocol" to "auto" or "mcp/2025-11-25".',
     );
   }
@@ -137,7 +128,8 @@ function chooseContract(
     ? `the tool "${tool}" does not take tasks`
     : 'the server does not declare tasks for tool calls';
   return unsupported(
-    `${server.name}: "protocol" is "${pin}", but ${lack}. Set "protocol" to "auto" or "synchronous".`,
+    server,
+    `"protocol" is "${pin}", but ${lack}. Set "protocol" to "auto" or "synchronous".`,
   );
 }
 

@@ -4,11 +4,18 @@
 import { clip, keyPlaceOf } from '../../operation/policy.js';
 import { LIMITS } from '../../operation/limits.js';
 import type { JsonObject } from '../../operation/json.js';
-import { type ReceivedResult, type Submission, type ToolCall, WireFault } from '../adapter.js';
+import {
+  type ReceivedResult,
+  type Submission,
+  type SubmitHooks,
+  type ToolCall,
+  WireFault,
+} from '../adapter.js';
+import { bytesWithResult } from '../reply-bounds.js';
 import type { Redact } from '../redact.js';
 import { sliceElements, type Span } from '../json-slice.js';
 import { membersOf, parseJson } from '../json-members.js';
-import type { MessageVerdict, ServerMessage } from './channel.js';
+import type { MessageVerdict, RequestOptions, ServerMessage } from './channel.js';
 
 /** Name, arguments, and the submission key where the policy puts it; `_meta` as given otherwise. */
 export function toolCallParams(call: ToolCall, meta: JsonObject): JsonObject {
@@ -24,6 +31,22 @@ export function toolCallParams(call: ToolCall, meta: JsonObject): JsonObject {
     name: call.tool,
     arguments: args,
     ...(Object.keys(fullMeta).length === 0 ? {} : { _meta: fullMeta }),
+  };
+}
+
+/** Of a call whose own reply may be the whole operation: bounded in time, its progress shown, its result of any size taken. */
+export function plainCallOptions(
+  call: ToolCall,
+  hooks: SubmitHooks,
+  progressToken: string,
+  redact: Redact,
+): RequestOptions {
+  return {
+    timeoutMs: call.synchronousBoundMs,
+    afterSend: hooks.afterSend,
+    purpose: 'submission',
+    onMessage: progressListener(progressToken, hooks.onProgress, redact),
+    maxReplyBytes: bytesWithResult(call.maxResultBytes),
   };
 }
 

@@ -4,7 +4,6 @@
 
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../../operation/json.js';
-import { LIMITS } from '../../operation/limits.js';
 import type { RemoteReference } from '../../operation/row.js';
 import {
   WireFault,
@@ -22,7 +21,7 @@ import { plainFaultOf, violation } from '../mcp/faults.js';
 import { lookUpByTool } from '../mcp/look-up-tool.js';
 import { linksBeforeWork } from '../mcp/question.js';
 import { channelOf, readSession, releaseSession } from '../mcp/session.js';
-import { answeredWith, progressListener, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
+import { answeredWith, plainCallOptions, toolCallParams, toolResultOf } from '../mcp/tool-call.js';
 
 export class SynchronousAdapter implements ToolAdapter {
   readonly name = 'synchronous';
@@ -35,13 +34,8 @@ export class SynchronousAdapter implements ToolAdapter {
     const progressToken = randomUUID();
     const params = toolCallParams(call, { progressToken });
     const channel = channelOf(call.server, readSession(session));
-    const outcome = await channel.request('tools/call', params, {
-      timeoutMs: call.synchronousBoundMs,
-      afterSend: hooks.afterSend,
-      purpose: 'submission',
-      onMessage: progressListener(progressToken, hooks.onProgress, channel.redact),
-      maxReplyBytes: (call.maxResultBytes ?? LIMITS.storedResultBytes) + LIMITS.wireSlackBytes,
-    });
+    const options = plainCallOptions(call, hooks, progressToken, channel.redact);
+    const outcome = await channel.request('tools/call', params, options);
     const links = linksBeforeWork(outcome, channel.redact);
     if (links) return links;
     if (outcome.kind !== 'result') throw plainFaultOf(outcome);
