@@ -22,7 +22,14 @@ import { closeRound, retractReply, writeDelivery, writeReply, writeRound, writeS
 import { readSnapshot } from './row-snapshot.js';
 import { keepEvidence, patchOperation, type RowWork } from './row-work.js';
 import type { Db, Tx } from './schema.js';
-import { readDescriptorBefore, readOpenRows, readReceipt, readResult, readWireState } from './store-reads.js';
+import {
+  readContinuation,
+  readDescriptorBefore,
+  readOpenRows,
+  readReceipt,
+  readResult,
+  readWireState,
+} from './store-reads.js';
 import type {
   Acceptance,
   AskedBeforeWork,
@@ -36,6 +43,7 @@ import type {
   OpenResult,
   ReceiptStore,
   ResultBytes,
+  StoredContinuation,
   WireState,
 } from './store.js';
 import {
@@ -93,6 +101,10 @@ export class KyselyReceiptStore implements ReceiptStore {
 
   wireState(callNodeId: string): Promise<WireState> {
     return readInOne(this.#db, (tx) => readWireState(tx, callNodeId));
+  }
+
+  continuation(callNodeId: string): Promise<StoredContinuation | null> {
+    return readInOne(this.#db, (tx) => readContinuation(tx, callNodeId));
   }
 
   openRows(query: OpenRowsQuery): Promise<readonly OpenRow[]> {

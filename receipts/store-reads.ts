@@ -59,12 +59,14 @@ export async function readWireState(db: Db, callNodeId: string): Promise<WireSta
     outputSchema: fromJson<JsonObject>(row.output_schema_json),
     anchor: fromJson<JsonObject>(row.anchor_json),
     rounds: await readWireRounds(db, callNodeId),
-    continuation: await readContinuation(db, callNodeId),
   };
 }
 
-/** A leg claimed since, whatever became of it, went on from the same place: what counts is the last that was asked. */
-async function readContinuation(db: Db, callNodeId: string): Promise<StoredContinuation | null> {
+/**
+ * Reads two tables: call it inside a transaction. A leg claimed since, whatever became of it, went on from the same place:
+ * what counts is the last that was asked.
+ */
+export async function readContinuation(db: Db, callNodeId: string): Promise<StoredContinuation | null> {
   const asked = await db
     .selectFrom('submission_leg')
     .select(['leg', 'continuation_json'])

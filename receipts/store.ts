@@ -73,8 +73,6 @@ export interface WireState {
   readonly anchor: JsonObject | null;
   /** By round id: what the answer needs on the wire, the question, and the reply's text once recorded. */
   readonly rounds: Readonly<Record<string, StoredRound>>;
-  /** Of the last leg that was asked; null where none was. */
-  readonly continuation: StoredContinuation | null;
 }
 
 /** A submission that was asked before there was any work: how it goes on. */
@@ -139,6 +137,8 @@ export interface ReceiptStore {
   begin(fence: Fence): Promise<RowSnapshot>;
   read(callNodeId: string): Promise<RowSnapshot | null>;
   wireState(callNodeId: string): Promise<WireState>;
+  /** Of the last leg that was asked before there was any work; null where none was. */
+  continuation(callNodeId: string): Promise<StoredContinuation | null>;
 
   /** First wins once a leg that may have been sent exists; before that a newer session replaces the older. Fenced. */
   recordNegotiation(fence: Fence, negotiation: NegotiationRecord): Promise<RowSnapshot>;

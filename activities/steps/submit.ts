@@ -15,7 +15,7 @@ import {
   type ToolServer,
   WireFault,
 } from '../../protocols/adapter.js';
-import type { Fence, WireState } from '../../receipts/store.js';
+import type { Fence, StoredContinuation } from '../../receipts/store.js';
 import { type Attempt, type Ports, StepInterrupted, StepRetry } from '../ports.js';
 import type { SubmitInput } from '../step-inputs.js';
 import { negotiateOnce, type Ready } from './negotiate-once.js';
@@ -107,6 +107,7 @@ async function sendOnClaim(
   // A crash from here on leaves the leg open: the next attempt reads it as ambiguous.
   await attempt.seam('submit:after-claim');
   const wire = await ports.receipts.wireState(row.callNodeId);
+  const continuation = await continuationOf(claim.row, ports);
   // A stall since the claim may have outlived it: what another attempt has given up must not leave after all.
   const held = await ports.receipts.read(row.callNodeId);
   if (held?.legs.find((leg) => leg.claimToken === claimToken)?.outcome !== 'open') {
@@ -133,7 +134,7 @@ async function sendOnClaim(
       ...(row.policy.lookUp ? { lookUp: row.policy.lookUp } : {}),
       synchronousBoundMs: row.policy.synchronousBoundMs,
       maxResultBytes: maxResultBytesOf(row),
-      ...continuationOf(wire),
+      ...continuation,
     };
     const submission = await adapter.submit(call, ownSession, {
       afterSend: () => attempt.seam('submit:after-send'),
@@ -248,8 +249,7 @@ const DECLINED = 'the server demands that a link is opened first, and that was d
 
 /** What the server demands before it begins, somebody has declined; the server hears of it from nobody. */
 async function isDeclined(row: RowSnapshot, ports: Ports): Promise<boolean> {
-  if (!row.legs.some(({ outcome }) => outcome === 'asked')) return false;
-  const { continuation } = await ports.receipts.wireState(row.callNodeId);
+  const continuation = await storedContinuation(row, ports);
   if (!continuation?.needsConsent) return false;
   return continuation.replies.some(
     ({ replyJson }) => (JSON.parse(replyJson) as InputReply).action !== 'accept',
@@ -260,14 +260,24 @@ function rejectDeclined(fence: Fence, ports: Ports): Promise<RowSnapshot> {
   return ports.receipts.recordRejection(fence, { code: 'declined', message: DECLINED });
 }
 
+/** Asked of the store only where some leg was asked: almost never. */
+function storedContinuation(row: RowSnapshot, ports: Ports): Promise<StoredContinuation | null> {
+  const wasAsked = row.legs.some(({ outcome }) => outcome === 'asked');
+  return wasAsked ? ports.receipts.continuation(row.callNodeId) : Promise.resolve(null);
+}
+
 /** Where the last leg that was asked left off. */
-function continuationOf({ continuation }: WireState): { readonly continuation?: Continuation } {
-  if (!continuation) return {};
-  const replies = continuation.replies.map(({ wireKey, replyJson }): [string, InputReply] => [
+async function continuationOf(
+  row: RowSnapshot,
+  ports: Ports,
+): Promise<{ readonly continuation?: Continuation }> {
+  const stored = await storedContinuation(row, ports);
+  if (!stored) return {};
+  const replies = stored.replies.map(({ wireKey, replyJson }): [string, InputReply] => [
     wireKey,
     JSON.parse(replyJson) as InputReply,
   ]);
-  const { requestState } = continuation;
+  const { requestState } = stored;
   return { continuation: { requestState, replies: Object.fromEntries(replies) } };
 }
 

@@ -88,7 +88,7 @@ export function submissionSuite(harness: () => StoreHarness): void {
 
     it('is gone on from with the state of the server and the replies, by key, until a later one was asked', async () => {
       const store = await asked();
-      expect((await store.wireState(CALL)).continuation).toEqual({
+      expect(await store.continuation(CALL)).toEqual({
         requestState: 's-1',
         needsConsent: false,
         replies: [],
@@ -97,7 +97,7 @@ export function submissionSuite(harness: () => StoreHarness): void {
       await answer(store, 'round-2');
       await store.claimLeg(fence(), 'claim-2', AT + 30);
       await store.closeLeg(CALL, 'claim-2', LOST);
-      expect((await store.wireState(CALL)).continuation).toEqual({
+      expect(await store.continuation(CALL)).toEqual({
         requestState: 's-1',
         needsConsent: false,
         replies: [
@@ -111,7 +111,7 @@ export function submissionSuite(harness: () => StoreHarness): void {
         rounds: [],
         at: AT + 40,
       });
-      expect((await store.wireState(CALL)).continuation).toEqual({
+      expect(await store.continuation(CALL)).toEqual({
         requestState: null,
         needsConsent: true,
         replies: [],
@@ -124,7 +124,7 @@ export function submissionSuite(harness: () => StoreHarness): void {
       const other = { requestState: 's-9', needsConsent: true, rounds: [newRound('round-9')], at: AT + 9 };
       const row = await store.recordAsked(CALL, 'claim-1', other);
       expect(row.rounds.map(({ roundId }) => roundId)).toEqual(['round-1', 'round-2']);
-      expect((await store.wireState(CALL)).continuation?.requestState).toBe('s-1');
+      expect((await store.continuation(CALL))?.requestState).toBe('s-1');
       await store.closeLeg(CALL, 'claim-1', LOST);
       expect((await store.read(CALL))?.legs).toMatchObject([{ outcome: 'asked' }]);
     });
