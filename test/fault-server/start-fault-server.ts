@@ -1,13 +1,12 @@
 // Owns the life of a fault server as a child process, and reading its journal.
 // Must never keep a count of its own: what happened is in the journal.
 
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { forkServer, killChild, type Listening } from '../servers/child-server.js';
 import type { JsonObject } from './json.js';
 import { type JournalEntry, readJournal } from './journal.js';
 import type { FaultServerOptions } from './main.js';
@@ -75,36 +74,18 @@ export async function startFaultServer(options: StartOptions = {}): Promise<Faul
         await sleep(20);
       }
     },
-    kill: () => kill(running.child),
+    kill: () => killChild(running.child),
     async restart() {
-      await kill(running.child);
+      await killChild(running.child);
       running = await launch({ port, journalFile, faults });
     },
     async stop() {
-      await kill(running.child);
+      await killChild(running.child);
       await rm(dir, { recursive: true, force: true });
     },
   };
 }
 
-interface Running {
-  readonly child: ChildProcess;
-  readonly port: number;
-}
-
-async function launch(options: FaultServerOptions): Promise<Running> {
-  const child = fork(PROGRAM, [JSON.stringify(options)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const ended = once(child, 'exit').then(() => {
-    throw new Error('the fault server ended before it listened');
-  });
-  const [message] = (await Promise.race([once(child, 'message'), ended])) as [{ port: number }];
-  ended.catch(() => undefined);
-  return { child, port: message.port };
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
+function launch(options: FaultServerOptions): Promise<Listening> {
+  return forkServer(PROGRAM, options, 'the fault server');
 }

@@ -3,9 +3,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { ToolOperationHandle } from '../../client/index.js';
 import { workflowIdOf } from '../../operation/names.js';
-import { until } from './lab.js';
+import { endOf, until } from './lab.js';
 import { type OperationCall, type OperationLab, openOperationLab, SECRET } from './operation-lab.js';
 
 let lab: OperationLab;
@@ -33,15 +33,6 @@ afterAll(async () => {
 });
 
 /** An outcome, or `held: reason`. */
-async function endOf(handle: ToolOperationHandle): Promise<string> {
-  try {
-    return (await handle.result()).outcome;
-  } catch (error) {
-    if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
-    return `held: ${error.view?.reason}`;
-  }
-}
-
 /** Every text of a history, those inside payloads too. */
 function textsOf(value: unknown): string {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');

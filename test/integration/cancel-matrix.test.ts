@@ -3,10 +3,10 @@
 // the way must not matter.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import { type Contract, CONTRACTS, type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
-import { until } from './lab.js';
+import { endOf, until } from './lab.js';
 
 const BUDGETS = { settleBudgetMs: 12_000, lookUpBudgetMs: 20_000 };
 const LONG_MS = 600_000;
@@ -108,15 +108,6 @@ async function startAt(
       await until(handle, (view) => view.pendingInput.length === 1);
   }
   return handle;
-}
-
-async function endOf(handle: ToolOperationHandle): Promise<string> {
-  try {
-    return (await handle.result()).outcome;
-  } catch (error) {
-    if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
-    return `held: ${error.view?.reason}`;
-  }
 }
 
 const cancelsOf = (label: string): number => lab.faults.entries('cancelReceived', label).length;

@@ -7,8 +7,7 @@ import type { ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import { isPresent } from '../servers/present.js';
 import { type FastMcp, startFastMcp } from '../servers/start-fastmcp.js';
-import { endOf } from './job-lab.js';
-import { until } from './lab.js';
+import { endOf, until } from './lab.js';
 import { openServerLab, type ServerLab } from './server-lab.js';
 
 const PAGE = readFileSync(new URL('../../docs/JOB-TOOLS.md', import.meta.url), 'utf8');

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { ToolOperationHandle } from '../../client/index.js';
 import { atOnce } from './at-once.js';
 import { type FaultLab, openFaultLab } from './fault-lab.js';
-import { endOf, startJob } from './job-lab.js';
-import { until } from './lab.js';
+import { startJob } from './job-lab.js';
+import { endOf, until } from './lab.js';
 
 let lab: FaultLab;
 const { scenario, begin } = atOnce();

@@ -7,8 +7,8 @@ import type { ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
 import { type FaultCall, type FaultLab, openFaultLab } from './fault-lab.js';
-import { endOf, startJob } from './job-lab.js';
-import { until } from './lab.js';
+import { startJob } from './job-lab.js';
+import { endOf, until } from './lab.js';
 
 const BUDGETS = { lookUpBudgetMs: 8_000 };
 const AMBIGUOUS = 'held: ambiguous-submission';

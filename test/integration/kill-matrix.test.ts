@@ -2,11 +2,11 @@
 // server says how often the tool ran, the store how many receipts there are. (kills.test.ts has the other seams.)
 
 import { describe, expect, test } from 'vitest';
-import { ToolOperationError, type ToolOperationHandle } from '../../client/index.js';
+import type { ToolOperationHandle } from '../../client/index.js';
 import type { JsonObject } from '../../operation/json.js';
 import type { SeamName } from '../../operation/names.js';
 import { openFaultLab, type PolicyName } from './fault-lab.js';
-import { until } from './lab.js';
+import { endOf, until } from './lab.js';
 
 type Server = PolicyName | 'lookup-tool';
 
@@ -81,14 +81,7 @@ describe.concurrent('a worker killed', () => {
       expect(await first.ended).toBe('SIGKILL');
       expect(lab.wasKilledAt(seam)).toBe(true);
       await lab.startWorker({ budgets: BUDGETS });
-      const seen = await handle.result().then(
-        ({ outcome }) => outcome,
-        (error: unknown) => {
-          if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
-          return `held: ${error.view?.reason}`;
-        },
-      );
-      expect(seen).toBe(end);
+      expect(await endOf(handle)).toBe(end);
       await done;
       expect(lab.faults.executions(label)).toBe(executions);
       expect(lab.faults.entries('callReceived', label)).toHaveLength(calls);

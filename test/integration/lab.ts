@@ -12,7 +12,7 @@ import { startEverythingServer } from '../../cli/demo/everything-server.js';
 import { type PassThrough, startPassThrough } from '../../cli/demo/pass-through.js';
 import { startWorkerProcess, type WorkerChild } from '../../cli/worker-child.js';
 import type { WorkerProcessOptions } from '../../cli/worker-process.js';
-import { ToolOperationClient } from '../../client/index.js';
+import { ToolOperationClient, ToolOperationError } from '../../client/index.js';
 import type { OperationView, ToolOperationHandle } from '../../client/index.js';
 import type { SeamName } from '../../operation/names.js';
 import { auditStore } from '../../receipts/audit/audit-store.js';
@@ -205,5 +205,16 @@ export async function until(
     const view = await handle.status();
     if (fits(view)) return view;
     await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** An outcome, or `held: reason`. */
+export async function endOf(handle: ToolOperationHandle): Promise<string> {
+  try {
+    return (await handle.result()).outcome;
+  } catch (error) {
+    if (!ToolOperationError.isInstance(error) || error.code !== 'OperationUnresolved') throw error;
+    // A busy worker may not tell its reason at once.
+    return `held: ${(await until(handle, ({ reason }) => reason !== null)).reason}`;
   }
 }

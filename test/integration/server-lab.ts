@@ -50,6 +50,8 @@ export async function openServerLab(config: JsonObject): Promise<ServerLab> {
     client,
     storeFile,
     async startWorker({ killAt, ...more } = {}) {
+      // Each asks for a kill of its own.
+      if (killAt !== undefined) await rm(markOf(killAt), { force: true });
       const kill = killAt === undefined ? {} : { killAt: { seam: killAt, mark: markOf(killAt) } };
       const place = { address, namespace: 'default', taskQueue, storeFile, configFile };
       // A sweep in the middle of a test would be one that it did not ask for.

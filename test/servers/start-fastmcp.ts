@@ -2,14 +2,13 @@
 // small tools on top. Must never count by our own side: executions come from its ledger.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../protocols/everything-server.js';
+import { killChild, untilSaid } from './child-server.js';
 import { pythonWith } from './python-venv.js';
 
 const HERE = fileURLToPath(new URL('./fastmcp4/', import.meta.url));
@@ -45,14 +44,11 @@ export async function startFastMcp(options: FastMcpOptions = {}): Promise<FastMc
   };
   let child: ChildProcess | null = null;
   const kill = async (): Promise<void> => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
+    if (child) await killChild(child);
   };
   const start = async (): Promise<void> => {
     child = spawn(python, [join(HERE, 'server.py')], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-    await untilListening(child);
+    await untilSaid(child.stderr, 'Uvicorn running on', 'FastMCP');
   };
   await start();
   return {
@@ -65,16 +61,4 @@ export async function startFastMcp(options: FastMcpOptions = {}): Promise<FastMc
       await rm(dir, { recursive: true, force: true });
     },
   };
-}
-
-async function untilListening(child: ChildProcess): Promise<void> {
-  if (!child.stderr) throw new Error('the child has no stderr');
-  const said: string[] = [];
-  for await (const line of createInterface({ input: child.stderr })) {
-    said.push(line);
-    if (!line.includes('Uvicorn running on')) continue;
-    child.stderr.resume();
-    return;
-  }
-  throw new Error(`FastMCP ended before it listened: ${said.slice(-5).join(' | ')}`);
 }

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../protocols/everything-server.js';
+import { killChild } from './child-server.js';
 import { classPathOf } from './java-classes.js';
 
 const POM = fileURLToPath(new URL('./java-lro/pom.xml', import.meta.url));
@@ -50,10 +51,10 @@ export async function startJavaLro(durationMs: number): Promise<JavaLro> {
       return operations ?? [];
     },
     async restart() {
-      await kill(child);
+      await killChild(child);
       child = await launched();
     },
-    stop: () => kill(child),
+    stop: () => killChild(child),
   };
 }
 
@@ -74,11 +75,4 @@ async function launch(classPath: string, env: NodeJS.ProcessEnv, origin: string)
   });
   if (!made.ok) throw new Error(`java-lro made no database: ${await made.text()}`);
   return child;
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
 }

@@ -2,12 +2,11 @@
 // Must never be the machine's Redis.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { freePort } from '../protocols/everything-server.js';
+import { killChild, untilSaid } from './child-server.js';
 
 export interface Redis {
   readonly url: string;
@@ -25,14 +24,11 @@ export async function startRedis(): Promise<Redis> {
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''];
   let child: ChildProcess | null = null;
   const kill = async (): Promise<void> => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
-    child.kill('SIGKILL');
-    await gone;
+    if (child) await killChild(child);
   };
   const start = async (): Promise<void> => {
     child = spawn('redis-server', [...place, ...durable], { stdio: ['ignore', 'pipe', 'ignore'] });
-    await untilReady(child);
+    await untilSaid(child.stdout, 'Ready to accept connections', 'redis-server');
   };
   await start();
   return {
@@ -44,14 +40,4 @@ export async function startRedis(): Promise<Redis> {
       await rm(dir, { recursive: true, force: true });
     },
   };
-}
-
-async function untilReady(child: ChildProcess): Promise<void> {
-  if (!child.stdout) throw new Error('the child has no stdout');
-  for await (const line of createInterface({ input: child.stdout })) {
-    if (!line.includes('Ready to accept connections')) continue;
-    child.stdout.resume();
-    return;
-  }
-  throw new Error('redis-server ended before it was ready');
 }

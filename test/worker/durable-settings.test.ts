@@ -1,11 +1,7 @@
 /** Owns: our one key in `tool-servers.json`: what it may say, and the words for what it may not. */
 import { describe, expect, it } from 'vitest';
-import {
-  ConfigurationError,
-  type ConfiguredServer,
-  parseToolServers,
-  policyOf,
-} from '../../worker/tool-servers.js';
+import { type ConfiguredServer, parseToolServers, policyOf } from '../../worker/tool-servers.js';
+import { refusal } from './refusal.js';
 
 const URL = 'https://tools.example/mcp';
 const DURATIONS =
@@ -16,16 +12,6 @@ function parse(entry: unknown): ConfiguredServer {
   const configured = servers.get('search');
   if (!configured) throw new Error('no server');
   return configured;
-}
-
-function refusal(json: unknown): ConfigurationError {
-  try {
-    parseToolServers(json, {});
-  } catch (error) {
-    if (ConfigurationError.isInstance(error)) return error;
-    throw error;
-  }
-  throw new Error('accepted');
 }
 
 describe('the settings under "durable"', () => {

@@ -4,12 +4,12 @@ import { negotiateDeclared } from '../../protocols/aip-151/negotiate.js';
 import { inspectServer } from '../../worker/inspect-server.js';
 import { preflight } from '../../worker/preflight.js';
 import {
-  ConfigurationError,
   type ConfiguredServer,
   loadToolServers,
   parseToolServers,
   policyOf,
 } from '../../worker/tool-servers.js';
+import { refusal } from './refusal.js';
 
 const URL = 'https://spanner.example/v1';
 const AT = 'operationServers.spanner';
@@ -28,16 +28,6 @@ function parse(spanner: unknown, env: Record<string, string> = {}): ConfiguredSe
   const configured = servers.get('spanner');
   if (!configured) throw new Error('no server');
   return configured;
-}
-
-function refusal(json: unknown, env: Record<string, string> = {}): ConfigurationError {
-  try {
-    parseToolServers(json, env);
-  } catch (error) {
-    if (ConfigurationError.isInstance(error)) return error;
-    throw error;
-  }
-  throw new Error('accepted');
 }
 
 describe('a server of declared methods', () => {

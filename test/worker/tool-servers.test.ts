@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../operation/limits.js';
 import {
-  ConfigurationError,
   type ConfiguredServer,
   loadToolServers,
   parseToolServers,
   policyOf,
 } from '../../worker/tool-servers.js';
+import { refusal } from './refusal.js';
 
 const URL = 'https://tools.example/mcp';
 function parse(entry: unknown, env: Record<string, string> = {}): ConfiguredServer {
@@ -18,16 +18,6 @@ function parse(entry: unknown, env: Record<string, string> = {}): ConfiguredServ
   const configured = servers.get('search');
   if (!configured) throw new Error('no server');
   return configured;
-}
-
-function refusal(json: unknown, env: Record<string, string> = {}): ConfigurationError {
-  try {
-    parseToolServers(json, env);
-  } catch (error) {
-    if (ConfigurationError.isInstance(error)) return error;
-    throw error;
-  }
-  throw new Error('accepted');
 }
 
 describe('a file as people have it', () => {
